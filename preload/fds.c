@@ -1,0 +1,149 @@
+#include "config.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+#include "preload/sys.h"
+#include "preload/tracer.h"
+
+#define MAX_FDS 65536
+
+enum kind { UNKNOWN, FILE_FD, CHANNEL, IGNORED };
+
+/* kind in the low byte, handle in the high half */
+#define ENTRY(kind, handle) ((uint64_t)(handle) << 32 | (kind))
+#define ENTRY_KIND(entry)   ((enum kind)((entry)&0xff))
+#define ENTRY_HANDLE(entry) ((uint32_t)((entry) >> 32))
+
+static _Atomic uint64_t table[MAX_FDS];
+static _Atomic uint32_t handles;
+
+static void entry_set(int fd, enum kind kind, uint32_t handle)
+{
+    if (fd >= 0 && fd < MAX_FDS)
+        atomic_store_explicit(&table[fd], ENTRY(kind, handle), memory_order_release);
+}
+
+static uint64_t entry_get(int fd)
+{
+    if (fd < 0)
+        return ENTRY(IGNORED, 0);
+    return fd < MAX_FDS ? atomic_load_explicit(&table[fd], memory_order_acquire)
+                        : ENTRY(UNKNOWN, 0);
+}
+
+static uint32_t new_handle(void)
+{
+    return atomic_fetch_add_explicit(&handles, 1, memory_order_relaxed) + 1;
+}
+
+static int fill_ident(int fd, struct pt_pass *pass, mode_t *mode)
+{
+    struct stat st;
+#ifdef SYS_newfstatat
+    long rc = pt_sys(SYS_newfstatat, fd, "", &st, AT_EMPTY_PATH);
+#else
+    long rc = pt_sys(SYS_fstat, fd, &st);
+#endif
+    if (rc < 0)
+        return -1;
+    pass->ident.dev = st.st_dev;
+    pass->ident.ino = st.st_ino;
+    pass->ident.size = (uint64_t)st.st_size;
+    *mode = st.st_mode;
+    return 0;
+}
+
+/* Standard output and error that go to a pipe go to the launcher: nobody's I/O. */
+static enum kind kind_of(int fd, mode_t mode)
+{
+    if (S_ISREG(mode) || S_ISDIR(mode) || S_ISBLK(mode))
+        return FILE_FD;
+    if (S_ISCHR(mode) || fd == 1 || fd == 2)
+        return IGNORED;
+    return CHANNEL;
+}
+
+static uint64_t classify(struct pt_thread *t, int fd)
+{
+    struct pt_pass pass = {0};
+    char link[32], path[1024];
+    mode_t mode;
+
+    if (fill_ident(fd, &pass, &mode))
+        return ENTRY(IGNORED, 0); /* not open: the call will fail by itself */
+    enum kind kind = kind_of(fd, mode);
+    if (kind == FILE_FD) {
+        snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+        long n = pt_sys(SYS_readlinkat, AT_FDCWD, link, path, sizeof(path) - 1);
+        path[n > 0 ? n : 0] = 0;
+        if (pt_filter_path(path)) {
+            long flags = pt_sys(SYS_fcntl, fd, F_GETFL);
+            pass.ident.handle = new_handle();
+            pt_record_inherited(t, path, flags < 0 ? 0 : (int)flags, &pass);
+        } else {
+            kind = IGNORED;
+        }
+    }
+    entry_set(fd, kind, pass.ident.handle);
+    return ENTRY(kind, pass.ident.handle);
+}
+
+int pt_fds_class(struct pt_thread *t, int fd, struct pt_pass *pass)
+{
+    uint64_t entry = entry_get(fd);
+    if (PT_UNLIKELY(ENTRY_KIND(entry) == UNKNOWN))
+        entry = classify(t, fd);
+    pass->fd = PT_FD_WORD(fd, ENTRY_HANDLE(entry));
+    switch (ENTRY_KIND(entry)) {
+    case FILE_FD:
+        return PT_CLASS_IO;
+    case CHANNEL:
+        return PT_CLASS_SYNC;
+    default:
+        return -1;
+    }
+}
+
+int pt_fds_closing(struct pt_thread *t, int fd, struct pt_pass *pass)
+{
+    /* An unknown one was never used: its close says nothing about the program's I/O. */
+    int cls = ENTRY_KIND(entry_get(fd)) == UNKNOWN ? -1 : pt_fds_class(t, fd, pass);
+    entry_set(fd, UNKNOWN, 0);
+    return cls == PT_CLASS_IO ? cls : -1;
+}
+
+void pt_fds_opened(int fd, struct pt_pass *pass)
+{
+    mode_t mode;
+    if (fill_ident(fd, pass, &mode))
+        return;
+    enum kind kind = kind_of(fd, mode);
+    pass->ident.handle = kind == FILE_FD ? new_handle() : 0;
+    entry_set(fd, kind, pass->ident.handle);
+}
+
+void pt_fds_ignore(int fd)
+{
+    entry_set(fd, IGNORED, 0);
+}
+
+int64_t pt_fds_copied(int64_t fd_word, int fd2)
+{
+    enum kind kind = ENTRY_KIND(entry_get(PT_FD_OF(fd_word)));
+    uint32_t handle = kind == FILE_FD ? new_handle() : 0;
+    entry_set(fd2, kind, handle);
+    return PT_FD_WORD(fd2, handle);
+}
+
+/* The child's handles are its own: each descriptor is announced again at its first use. */
+void pt_fds_forked(void)
+{
+    for (int fd = 0; fd < MAX_FDS; fd++)
+        if (ENTRY_KIND(entry_get(fd)) == FILE_FD)
+            entry_set(fd, UNKNOWN, 0);
+    atomic_store(&handles, 0);
+}

@@ -1,0 +1,144 @@
+/*
+ * Inside the tracer.  Nothing here ends, prints to, or changes errno of the
+ * application; nothing allocates.  When something fails the thread or the process
+ * goes on untraced.
+ */
+#ifndef PT_TRACER_H
+#define PT_TRACER_H
+
+#include <stdint.h>
+#include <time.h>
+
+#include "common/ring.h"
+
+#define PT_EXPORT      __attribute__((visibility("default")))
+#define PT_LIKELY(x)   __builtin_expect(!!(x), 1)
+#define PT_UNLIKELY(x) __builtin_expect(!!(x), 0)
+
+/*
+ * A gap or call longer than this is also measured with the thread's CPU clock;
+ * a shorter one is taken to have been on the CPU throughout.
+ */
+#define PT_LONG_NS 20000
+
+enum pt_thread_state { PT_THREAD_NEW, PT_THREAD_READY, PT_THREAD_OFF };
+
+struct pt_thread {
+    enum pt_thread_state state;
+    int below_mpi; /* depth of MPI calls we are in: calls there are the library's */
+    struct pt_ring *ring;
+    uint64_t end;      /* of the last event */
+    uint64_t cpu_at;   /* the CPU clock when it was read last */
+    uint64_t short_ns; /* time since then in gaps and calls too short to read it */
+    uint64_t lost;     /* events dropped since the last one written */
+};
+
+extern __thread struct pt_thread pt_self __attribute__((tls_model("initial-exec")));
+
+/* One call on its way through a wrapper. */
+struct pt_pass {
+    enum pt_class cls;
+    int64_t fd; /* PT_FD_WORD of an FDIO call */
+    uint64_t begin;
+    uint64_t cpu; /* of the gap before; only if cpu_read */
+    uint64_t hold;
+    int cpu_read;
+    struct { /* of an open */
+        uint32_t handle;
+        uint64_t dev, ino, size;
+    } ident;
+};
+
+static inline uint64_t pt_clock(clockid_t id)
+{
+    struct timespec ts;
+    clock_gettime(id, &ts);
+    return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+static inline uint64_t pt_now(void)
+{
+    return pt_clock(CLOCK_MONOTONIC);
+}
+
+/* ---- process.c, thread.c --------------------------------------------------- */
+
+/* The process' shared memory; NULL: not traced. */
+struct pt_shm *pt_process_shm(void);
+
+/* Gives the calling thread its ring; afterwards its state is READY or OFF. */
+void pt_thread_begin(struct pt_thread *t);
+
+/* Is this thread traced, and is this call the application's own? */
+static inline int pt_thread_traced(struct pt_thread *t)
+{
+    if (PT_UNLIKELY(t->state == PT_THREAD_NEW))
+        pt_thread_begin(t);
+    return t->state == PT_THREAD_READY && !t->below_mpi;
+}
+
+/* Forgets the parent's rings, in a forked child. */
+void pt_process_forked(void);
+void pt_thread_forked(void);
+
+/* Resolves the real function of that name, behind us in the search order. */
+void *pt_real(const char *name);
+void *pt_real_mpi(const char *name);
+
+/* ---- record.c ---------------------------------------------------------------- */
+
+/* Before the real call: clock, phase, and the hold if this I/O is to be held. */
+void pt_pass_begin(struct pt_thread *t, struct pt_pass *pass, uint16_t op);
+
+/*
+ * After it: reserves a record of at most max_words and fills its head; returns
+ * where the fields go, or NULL if the event is lost.
+ */
+uint64_t *pt_pass_end(struct pt_thread *t, struct pt_pass *pass, uint16_t op, unsigned max_words,
+                      int64_t ret, int err, int64_t len);
+/* Publishes the record; `end` is behind its last word. */
+void pt_pass_commit(struct pt_thread *t, uint64_t *end);
+/* The event was made or lost: counters and phase. */
+void pt_pass_done(struct pt_thread *t, const struct pt_pass *pass);
+
+/* Copies a string field. */
+uint64_t *pt_put_string(uint64_t *w, const char *s);
+
+/* Records the thread's end, once. */
+void pt_record_exit(struct pt_thread *t);
+/* Records a descriptor that was there before us. */
+void pt_record_inherited(struct pt_thread *t, const char *path, int flags,
+                         const struct pt_pass *pass);
+
+/* ---- hold.c ------------------------------------------------------------------ */
+
+/* Waits until the watchdog lets this I/O go; returns how long, ns. */
+uint64_t pt_hold(struct pt_thread *t, uint16_t op);
+/* Wakes the watchdog. */
+void pt_bell_ring(void);
+/* Is the watchdog's process still there? */
+int pt_watchdog_alive(void);
+
+/* ---- fds.c: which descriptor stands for what ----------------------------------- */
+
+/*
+ * The class of a call on that descriptor (IO for a file, SYNC for a pipe or
+ * socket), or -1 if it is not traced; pass->fd gets its word.
+ */
+int pt_fds_class(struct pt_thread *t, int fd, struct pt_pass *pass);
+/* The same, and forgets the descriptor: it is about to be closed. */
+int pt_fds_closing(struct pt_thread *t, int fd, struct pt_pass *pass);
+/* A file was opened: numbers the handle and fills pass->ident. */
+void pt_fds_opened(int fd, struct pt_pass *pass);
+/* An open whose name is not traced gave this descriptor. */
+void pt_fds_ignore(int fd);
+/* fd2 is a copy of fd; returns its word. */
+int64_t pt_fds_copied(int64_t fd_word, int fd2);
+void pt_fds_forked(void);
+
+/* ---- filter.c ------------------------------------------------------------------- */
+
+/* Is a file of that name traced? */
+int pt_filter_path(const char *path);
+
+#endif
