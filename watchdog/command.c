@@ -1,0 +1,31 @@
+#include "config.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "common/env.h"
+#include "watchdog/watchdog.h"
+
+pid_t wd_command_start(struct wd *wd, struct pt_err *err)
+{
+    pid_t pid = fork();
+    if (pid < 0)
+        return pt_err_errno(err, "cannot fork");
+    if (pid)
+        return pid;
+
+    const char *had = getenv("LD_PRELOAD");
+    char *preload;
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    if (asprintf(&preload, "%s%s%s", had ? had : "", had && *had ? ":" : "", wd->opt.preload) < 0 ||
+        setenv("LD_PRELOAD", preload, 1) || setenv(PT_ENV_SOCKET, wd->opt.socket, 1))
+        _exit(127);
+    execvp(wd->opt.command[0], wd->opt.command);
+    fprintf(stderr, "ptwatchd: cannot run '%s': %m\n", wd->opt.command[0]);
+    _exit(127);
+}

@@ -1,0 +1,189 @@
+#include "config.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "watchdog/watchdog.h"
+
+static void write_failed(struct wd *wd)
+{
+    if (!wd->write_error)
+        wd->write_error = errno ? errno : EIO;
+}
+
+static void announce(struct wd *wd, struct wd_node *node)
+{
+    const struct pt_ring *ring = node->ring;
+    struct pt_node info = {
+        .name = node->name,
+        .pid = node->proc->pid,
+        .tid = ring->tid,
+        .start = node->name.thread ? ring->start : node->proc->start,
+        .exe = node->proc->exe,
+        .cwd = node->proc->cwd,
+    };
+    node->id = wd->next_id++;
+    node->announced = 1;
+    wd->nodes++;
+    if (pt_writer_node(wd->writer, node->id, &info))
+        write_failed(wd);
+}
+
+static void put_event(struct wd *wd, struct wd_node *node, const struct pt_event *ev)
+{
+    if (pt_writer_event(wd->writer, node->id, ev))
+        write_failed(wd);
+    node->events++;
+    wd->events++;
+    if (ev->op == PT_OP_exit)
+        node->ended = 1;
+}
+
+static void put_loss(struct wd *wd, struct wd_node *node, uint64_t count)
+{
+    struct pt_loss loss = {node->events, count};
+    wd->lost += count;
+    if (pt_writer_loss(wd->writer, node->id, &loss))
+        write_failed(wd);
+}
+
+/*
+ * Decodes a record of `words` words.  The memory is the application's to spoil, so
+ * nothing in it is believed: -1 if it makes no sense.  `strings` gets the names.
+ */
+static int decode(const uint64_t *rec, unsigned words, struct pt_event *ev,
+                  char strings[2][PT_STRING_MAX + 1])
+{
+    struct pt_rec head;
+    const uint64_t *w = rec + sizeof(head) / 8, *end = rec + words;
+
+    memcpy(&head, rec, sizeof(head));
+    memset(ev, 0, sizeof(*ev));
+    if (head.op >= PT_NOPS || words < sizeof(head) / 8)
+        return -1;
+    ev->op = head.op;
+    ev->flags = head.flags & (PT_EV_INNER | PT_EV_SYNC);
+    ev->begin = head.begin;
+    ev->dur = head.dur;
+#define TAKE(to)                     \
+    do {                             \
+        if (w == end)                \
+            return -1;               \
+        (to) = (__typeof__(to))*w++; \
+    } while (0)
+    if (head.flags & PT_RECF_FAILED) {
+        TAKE(ev->err);
+        ev->ret = -1;
+    }
+    if (head.flags & PT_RECF_CPU)
+        TAKE(ev->cpu);
+    if (head.flags & PT_RECF_HELD)
+        TAKE(ev->hold);
+    if (!(head.flags & (PT_RECF_FAILED | PT_RECF_FULL)))
+        TAKE(ev->ret);
+    for (int i = 0; i < pt_calls[ev->op].nfields; i++) {
+        int kind = pt_calls[ev->op].fields[i];
+        if (!pt_field_is_string(kind)) {
+            TAKE(ev->field[kind]);
+            continue;
+        }
+        uint64_t len;
+        TAKE(len);
+        if (len > PT_STRING_MAX || (len + 7) / 8 > (uint64_t)(end - w))
+            return -1;
+        char *copy = strings[kind == PT_F_PATH2];
+        memcpy(copy, w, len);
+        copy[len] = 0;
+        ev->str[kind == PT_F_PATH2] = copy;
+        w += (len + 7) / 8;
+    }
+#undef TAKE
+    if (head.flags & PT_RECF_FULL)
+        ev->ret = ev->field[PT_F_LEN];
+    return 0;
+}
+
+/* A gap too short for the CPU clock counts as computing: the tracer leaves that to us. */
+static void fill_cpu(const struct wd_node *node, struct pt_event *ev, int cpu_known)
+{
+    if (!cpu_known && ev->begin > node->last_end + ev->hold)
+        ev->cpu = ev->begin - node->last_end - ev->hold;
+}
+
+/* One record at `rec`, of at most `room` bytes; returns its size, 0 if it makes no sense. */
+static uint64_t drain_record(struct wd *wd, struct wd_node *node, const unsigned char *rec,
+                             uint64_t room)
+{
+    static char strings[2][PT_STRING_MAX + 1];
+    struct pt_rec head;
+    struct pt_event ev;
+
+    if (room < sizeof(uint64_t))
+        return 0;
+    memcpy(&head, rec, room < sizeof(head) ? sizeof(uint64_t) : sizeof(head));
+    if (head.op == PT_REC_PAD)
+        return room;
+    uint64_t bytes = head.words * sizeof(uint64_t);
+    if (bytes < sizeof(head) || bytes > room)
+        return 0;
+    if (head.op == PT_REC_LOSS) {
+        put_loss(wd, node, head.begin);
+        return bytes;
+    }
+    if (decode((const uint64_t *)rec, head.words, &ev, strings))
+        return 0;
+    fill_cpu(node, &ev, (head.flags & PT_RECF_CPU) != 0);
+    node->last_end = ev.begin + ev.dur;
+    put_event(wd, node, &ev);
+    return bytes;
+}
+
+static void drain_node(struct wd *wd, struct wd_node *node)
+{
+    struct pt_ring *ring = node->ring;
+    uint64_t size = node->proc->ring_size;
+    uint64_t head = atomic_load_explicit(&ring->head, memory_order_acquire);
+
+    while (node->tail != head) {
+        uint64_t at = node->tail & (size - 1);
+        uint64_t room = size - at, left = head - node->tail;
+        uint64_t bytes = left > size || (left & 7)
+                             ? 0
+                             : drain_record(wd, node, ring->data + at, room < left ? room : left);
+        if (!bytes) { /* the program has overwritten its ring: what follows is lost */
+            put_loss(wd, node, 1);
+            bytes = left;
+        }
+        node->tail += bytes;
+        atomic_store_explicit(&ring->tail, node->tail, memory_order_release);
+    }
+}
+
+void wd_drain_proc(struct wd *wd, struct wd_proc *proc)
+{
+    for (uint32_t i = 0; i < proc->nslots; i++) {
+        struct wd_node *node = &proc->nodes[i];
+        if (!node->announced) {
+            if (atomic_load(&node->ring->state) == PT_SLOT_FREE)
+                continue;
+            node->last_end = node->ring->start;
+            announce(wd, node);
+        }
+        drain_node(wd, node);
+    }
+}
+
+void wd_drain_all(struct wd *wd)
+{
+    for (struct wd_proc *proc = wd->procs; proc; proc = proc->next)
+        wd_drain_proc(wd, proc);
+}
+
+void wd_node_close(struct wd *wd, struct wd_node *node)
+{
+    if (!node->announced || node->ended)
+        return;
+    struct pt_event ev = {.op = PT_OP_exit, .begin = wd_now()};
+    put_event(wd, node, &ev);
+}

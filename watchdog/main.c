@@ -1,0 +1,245 @@
+/*
+ * ptwatchd: started by the SPANK plugin before the first task of a step on a host,
+ * as the user.  With a COMMAND it starts that itself: tracing without Slurm.
+ */
+#include "config.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/timerfd.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "watchdog/watchdog.h"
+
+#define DRAIN_MS 100 /* how often the rings are looked at when nobody rings the bell */
+#define FLUSH_NS 1000000000u
+#define TICK_NS  200000 /* how often a held node is judged */
+
+static struct wd wd;
+
+static uint64_t clock_ns(clockid_t id)
+{
+    struct timespec ts;
+    clock_gettime(id, &ts);
+    return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+uint64_t wd_now(void)
+{
+    return clock_ns(CLOCK_MONOTONIC);
+}
+
+static int listen_on(const char *name, struct pt_err *err)
+{
+    struct sockaddr_un addr = {.sun_family = AF_UNIX};
+    size_t len = strlen(name);
+    if (len + 1 > sizeof(addr.sun_path))
+        return pt_err_set(err, "cannot listen on '%s': the name is too long", name);
+    memcpy(addr.sun_path + 1, name, len);
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    if (fd < 0 ||
+        bind(fd, (struct sockaddr *)&addr,
+             (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + len)) ||
+        listen(fd, 256)) {
+        if (fd >= 0)
+            close(fd);
+        return pt_err_errno(err, "cannot listen on '%s'", name);
+    }
+    return fd;
+}
+
+static int watch(int fd, void *what)
+{
+    struct epoll_event ev = {.events = EPOLLIN, .data.ptr = what};
+    return epoll_ctl(wd.epoll, EPOLL_CTL_ADD, fd, &ev);
+}
+
+/* Descriptors other than pidfds are told apart by the address of where they are kept. */
+static int signal_fd = -1;
+
+static int begin(struct pt_err *err)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGHUP);
+    sigaddset(&set, SIGCHLD);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    signal(SIGPIPE, SIG_IGN);
+
+    wd.started = wd_now();
+    wd.started_real = clock_ns(CLOCK_REALTIME);
+    if (wd_rundir_begin(&wd, err) || wd_bell_begin(&wd, err))
+        return -1;
+    wd.listen_fd = listen_on(wd.opt.socket, err);
+    if (wd.listen_fd < 0)
+        return -1;
+    wd.judge = wd_judge_create(&wd);
+    wd.epoll = epoll_create1(EPOLL_CLOEXEC);
+    wd.tick_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+    signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (!wd.judge || wd.epoll < 0 || wd.tick_fd < 0 || signal_fd < 0 ||
+        watch(wd.listen_fd, &wd.listen_fd) || watch(wd.bell_fd, &wd.bell_fd) ||
+        watch(wd.tick_fd, &wd.tick_fd) || watch(signal_fd, &signal_fd) ||
+        (wd.opt.control >= 0 && watch(wd.opt.control, &wd.opt.control)))
+        return pt_err_errno(err, "cannot start");
+    return 0;
+}
+
+static void set_tick(int on)
+{
+    static int is_on;
+    if (on == is_on)
+        return;
+    is_on = on;
+    struct itimerspec spec = {{0, on ? TICK_NS : 0}, {0, on ? TICK_NS : 0}};
+    timerfd_settime(wd.tick_fd, 0, &spec, NULL);
+}
+
+static void note_exit(int task, int status)
+{
+    struct wd_exit *exits = realloc(wd.exits, (wd.nexits + 1) * sizeof(*exits));
+    if (!exits)
+        return;
+    wd.exits = exits;
+    wd.exits[wd.nexits++] = (struct wd_exit){task, status};
+}
+
+/* Lines from the plugin; returns 1 when it is time to end. */
+static int hear_plugin(void)
+{
+    static char line[256];
+    static size_t have;
+    ssize_t n = read(wd.opt.control, line + have, sizeof(line) - 1 - have);
+    if (n <= 0) {
+        epoll_ctl(wd.epoll, EPOLL_CTL_DEL, wd.opt.control, NULL);
+        return 1; /* the step's daemon is gone, and so will be its tasks */
+    }
+    have += (size_t)n;
+    line[have] = 0;
+    char *eol;
+    int finish = 0, task, status;
+    while ((eol = strchr(line, '\n'))) {
+        *eol++ = 0;
+        if (sscanf(line, "exit %d %d", &task, &status) == 2)
+            note_exit(task, status);
+        finish |= !strcmp(line, "finish");
+        have -= (size_t)(eol - line);
+        memmove(line, eol, have + 1);
+    }
+    if (have == sizeof(line) - 1)
+        have = 0;
+    return finish;
+}
+
+/* Returns 1 when the command has ended or we are told to end. */
+static int hear_signal(pid_t command)
+{
+    struct signalfd_siginfo info;
+    int end = 0, status;
+    while (read(signal_fd, &info, sizeof(info)) == sizeof(info)) {
+        if (info.ssi_signo == SIGCHLD) {
+            if (command > 0 && waitpid(command, &status, WNOHANG) == command) {
+                note_exit(0, status);
+                end = 1;
+            }
+        } else if (command > 0) {
+            kill(command, (int)info.ssi_signo); /* it ends, and then so do we */
+        } else {
+            end = 1;
+        }
+    }
+    return end;
+}
+
+static void run_until_end(pid_t command)
+{
+    uint64_t count, drained = wd_now(), flushed = drained;
+    for (int end = 0; !end;) {
+        struct epoll_event events[32];
+        int n = epoll_wait(wd.epoll, events, 32, wd.procs ? DRAIN_MS : -1), rung = 0;
+        for (int i = 0; i < n; i++) {
+            void *what = events[i].data.ptr;
+            if (what == &wd.listen_fd) {
+                wd_greet(&wd);
+            } else if (what == &wd.bell_fd || what == &wd.tick_fd) {
+                end |= read(*(int *)what, &count, sizeof(count)) < 0 && errno != EAGAIN;
+                rung |= what == &wd.bell_fd;
+            } else if (what == &signal_fd) {
+                end |= hear_signal(command);
+            } else if (what == &wd.opt.control) {
+                end |= hear_plugin();
+            } else if (wd_proc_known(&wd, what)) {
+                wd_proc_ended(&wd, what);
+            }
+        }
+        set_tick(wd_judge_tick(wd.judge));
+        uint64_t now = wd_now();
+        if (rung || now - drained > DRAIN_MS * 1000000u) {
+            wd_drain_all(&wd);
+            drained = now;
+        }
+        if (now - flushed > FLUSH_NS) {
+            pt_writer_flush(wd.writer);
+            flushed = now;
+        }
+    }
+}
+
+static int finish(struct pt_err *err)
+{
+    char summary[4600], line[4700];
+    wd_proc_all_ended(&wd);
+    int rc = wd_rundir_end(&wd, err);
+    wd_rundir_summary(&wd, summary, sizeof(summary));
+    if (wd.opt.control >= 0) {
+        int n = snprintf(line, sizeof(line), "summary %s\n", summary);
+        if (n > 0 && send(wd.opt.control, line, (size_t)n, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
+            rc = -1;
+    } else {
+        fprintf(stderr, "ptwatchd: %s\n", summary);
+    }
+    wd_judge_destroy(wd.judge);
+    return rc;
+}
+
+static int fail(const struct pt_err *err)
+{
+    fprintf(stderr, "ptwatchd: %s\n", err->text);
+    if (wd.opt.control >= 0)
+        dprintf(wd.opt.control, "error %s\n", err->text);
+    return 1;
+}
+
+int main(int argc, char **argv)
+{
+    struct pt_err err = {""};
+    pid_t command = 0;
+
+    wd_options_parse(argc, argv, &wd.opt);
+    pt_spec_init(&wd.spec);
+    if (pt_spec_parse(&wd.spec, wd.opt.spec_text, &err) || begin(&err))
+        return fail(&err);
+    if (wd.opt.control >= 0 && write(wd.opt.control, "R", 1) != 1)
+        return 1;
+    if (wd.opt.command && (command = wd_command_start(&wd, &err)) < 0)
+        return fail(&err);
+    run_until_end(command);
+    if (finish(&err))
+        return fail(&err);
+    if (!wd.opt.command || !wd.nexits)
+        return 0;
+    int status = wd.exits[0].status;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}

@@ -1,0 +1,312 @@
+#include "config.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include "common/glob.h"
+#include "watchdog/watchdog.h"
+
+/* Threads a process may have traced; memory is used only by those that come. */
+#define SLOTS 256
+
+/* Launchers are not the application. */
+static const char *const launchers[] = {"srun",  "mpirun",  "mpiexec", "orterun",
+                                        "orted", "prterun", "prted",   "hydra_pmi_proxy"};
+
+/* Where nobody's data are; a path= of the user replaces the list. */
+static const char *const default_filters[] = {
+    "!/dev/shm/*", "-/dev/*",      "-/proc/*",           "-/sys/*",
+    "-*.so",       "-*.so.*",      "-/usr/lib/locale/*", "-/usr/share/locale/*",
+    "-*/gconv/*",  "-/etc/ld.so*", "-*/ompi.*",
+};
+
+static int any_glob(const struct pt_globs *globs, const char *path)
+{
+    const char *base = strrchr(path, '/');
+    for (unsigned i = 0; i < globs->n; i++)
+        if (pt_glob_match(globs->glob[i], path) ||
+            (base && pt_glob_match(globs->glob[i], base + 1)))
+            return 1;
+    return 0;
+}
+
+static int wanted_program(const struct wd *wd, const char *exe)
+{
+    const char *base = strrchr(exe, '/');
+    base = base ? base + 1 : exe;
+    if (any_glob(&wd->spec.noexe, exe))
+        return 0;
+    if (wd->spec.exe.n)
+        return any_glob(&wd->spec.exe, exe);
+    for (size_t i = 0; i < sizeof(launchers) / sizeof(launchers[0]); i++)
+        if (!strcmp(base, launchers[i]))
+            return 0;
+    return 1;
+}
+
+static char *add_filter(char *at, const char *end, char sign, const char *glob)
+{
+    size_t n = strlen(glob);
+    if (!n || (size_t)(end - at) < n + 3)
+        return at;
+    *at = sign;
+    memcpy(at + 1, glob, n + 1);
+    return at + n + 2;
+}
+
+static void fill_filters(const struct pt_spec *spec, char *filters)
+{
+    char *at = filters;
+    const char *end = filters + PT_SHM_FILTERS;
+    for (unsigned i = 0; i < spec->nopath.n; i++)
+        at = add_filter(at, end, '-', spec->nopath.glob[i]);
+    for (unsigned i = 0; i < spec->path.n; i++)
+        at = add_filter(at, end, '+', spec->path.glob[i]);
+    if (spec->path.n)
+        return;
+    for (size_t i = 0; i < sizeof(default_filters) / sizeof(default_filters[0]); i++)
+        at = add_filter(at, end, default_filters[i][0], default_filters[i] + 1);
+}
+
+static int is_held(const struct wd *wd, const struct pt_name *name)
+{
+    if (wd->opt.nhosts > 1)
+        return 0; /* who is stuck on the other hosts cannot be seen from here */
+    if (wd->spec.throttle == PT_THROTTLE_AUTO)
+        return 1;
+    return wd->spec.throttle == PT_THROTTLE_NODE && name->rank == wd->spec.node[0] &&
+           name->process == wd->spec.node[1] && name->thread == wd->spec.node[2];
+}
+
+static void init_nodes(struct wd *wd, struct wd_proc *proc)
+{
+    for (uint32_t i = 0; i < proc->nslots; i++) {
+        struct wd_node *node = &proc->nodes[i];
+        node->proc = proc;
+        node->name = (struct pt_name){proc->name.rank, proc->name.process, (int32_t)i};
+        node->ring = pt_shm_ring(proc->shm, i);
+        node->stat_fd = node->sched_fd = -1;
+        /* Set before the program runs: its very first I/O may be one to hold. */
+        if (is_held(wd, &node->name))
+            atomic_store(&node->ring->hold_period, wd->spec.period);
+    }
+}
+
+/* The process' memory, sealed so that the program cannot shrink it under our feet. */
+static int make_shm(struct wd *wd, struct wd_proc *proc)
+{
+    struct pt_shm layout = {
+        .magic = PT_SHM_MAGIC,
+        .version = PT_SHM_VERSION,
+        .nslots = SLOTS,
+        .ring_size = (uint32_t)wd->spec.buffer,
+        .slot_size = sizeof(struct pt_ring) + wd->spec.buffer,
+        .first_slot = (sizeof(struct pt_shm) + 4095) / 4096 * 4096,
+        .full = wd->spec.full,
+        .watchdog = getpid(),
+        .name = proc->name,
+    };
+    fill_filters(&wd->spec, layout.filters);
+    proc->nslots = layout.nslots;
+    proc->ring_size = layout.ring_size;
+    proc->shm_size = layout.first_slot + layout.nslots * layout.slot_size;
+    int fd = memfd_create("paratrace", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (fd < 0)
+        return -1;
+    if (ftruncate(fd, (off_t)proc->shm_size) ||
+        fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
+        goto fail;
+    proc->shm =
+        mmap(NULL, proc->shm_size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+    if (proc->shm == MAP_FAILED) {
+        proc->shm = NULL;
+        goto fail;
+    }
+    memcpy(proc->shm, &layout, sizeof(layout));
+    return fd;
+fail:
+    close(fd);
+    return -1;
+}
+
+static void proc_destroy(struct wd_proc *proc)
+{
+    if (proc->shm)
+        munmap(proc->shm, proc->shm_size);
+    if (proc->pidfd >= 0)
+        close(proc->pidfd);
+    for (uint32_t i = 0; proc->nodes && i < proc->nslots; i++) {
+        if (proc->nodes[i].stat_fd >= 0)
+            close(proc->nodes[i].stat_fd);
+        if (proc->nodes[i].sched_fd >= 0)
+            close(proc->nodes[i].sched_fd);
+    }
+    free(proc->nodes);
+    free(proc->exe);
+    free(proc->cwd);
+    free(proc);
+}
+
+int wd_rank_joined(const struct wd *wd, int rank)
+{
+    for (size_t i = 0; i < wd->nranks; i++)
+        if (wd->ranks[i].rank == rank)
+            return 1;
+    return 0;
+}
+
+/* The number of this process among those of its rank, in the order in which they came. */
+static int next_process(struct wd *wd, int rank)
+{
+    for (size_t i = 0; i < wd->nranks; i++)
+        if (wd->ranks[i].rank == rank)
+            return wd->ranks[i].processes++;
+    struct wd_rank *ranks = realloc(wd->ranks, (wd->nranks + 1) * sizeof(*ranks));
+    if (!ranks)
+        return -1;
+    wd->ranks = ranks;
+    wd->ranks[wd->nranks++] = (struct wd_rank){rank, 1};
+    return 0;
+}
+
+static struct wd_proc *find_pid(struct wd *wd, pid_t pid)
+{
+    for (struct wd_proc *proc = wd->procs; proc; proc = proc->next)
+        if (proc->pid == pid)
+            return proc;
+    return NULL;
+}
+
+/* Returns the descriptor of its memory, or -1. */
+static int proc_add(struct wd *wd, pid_t pid, const struct pt_hello *hello)
+{
+    struct wd_proc *proc = find_pid(wd, pid);
+    if (proc) /* it has called exec: another program, the same pid */
+        wd_proc_ended(wd, proc);
+    proc = calloc(1, sizeof(*proc));
+    if (!proc)
+        return -1;
+    int memfd = -1;
+    proc->pid = pid;
+    proc->start = hello->start;
+    proc->exe = strdup(hello->exe);
+    proc->cwd = strdup(hello->cwd);
+    proc->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+    proc->name.rank = hello->rank < 0 ? 0 : hello->rank;
+    proc->name.process = next_process(wd, proc->name.rank);
+    proc->nodes = calloc(SLOTS, sizeof(*proc->nodes));
+    if (!proc->exe || !proc->cwd || proc->pidfd < 0 || proc->name.process < 0 || !proc->nodes ||
+        (memfd = make_shm(wd, proc)) < 0)
+        goto fail;
+    init_nodes(wd, proc);
+    struct epoll_event ev = {.events = EPOLLIN, .data.ptr = proc};
+    if (epoll_ctl(wd->epoll, EPOLL_CTL_ADD, proc->pidfd, &ev))
+        goto fail;
+    proc->next = wd->procs;
+    wd->procs = proc;
+    return memfd;
+fail:
+    if (memfd >= 0)
+        close(memfd);
+    proc_destroy(proc);
+    return -1;
+}
+
+static void answer(struct wd *wd, int sock, int memfd)
+{
+    struct pt_welcome welcome = {.magic = PT_HELLO_MAGIC, .version = PT_SHM_VERSION};
+    struct iovec iov = {&welcome, sizeof(welcome)};
+    union {
+        char buf[CMSG_SPACE(2 * sizeof(int))];
+        struct cmsghdr align;
+    } control = {{0}};
+    struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
+
+    if (memfd >= 0) {
+        int fds[2] = {memfd, wd->bell_memfd};
+        welcome.accept = 1;
+        welcome.shm_size = wd->procs->shm_size;
+        msg.msg_control = control.buf;
+        msg.msg_controllen = sizeof(control.buf);
+        struct cmsghdr *cmsg = CMSG_FIRSTHDR(&msg);
+        cmsg->cmsg_level = SOL_SOCKET;
+        cmsg->cmsg_type = SCM_RIGHTS;
+        cmsg->cmsg_len = CMSG_LEN(sizeof(fds));
+        memcpy(CMSG_DATA(cmsg), fds, sizeof(fds));
+    }
+    sendmsg(sock, &msg, MSG_NOSIGNAL);
+}
+
+/* Only processes of our own user, and only a greeting that makes sense. */
+static int receive_hello(int sock, struct pt_hello *hello, pid_t *pid)
+{
+    struct ucred cred;
+    socklen_t len = sizeof(cred);
+    struct timeval patience = {0, 200000};
+
+    if (getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &cred, &len) || cred.uid != geteuid())
+        return -1;
+    setsockopt(sock, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+    if (recv(sock, hello, sizeof(*hello), 0) != (ssize_t)sizeof(*hello) ||
+        hello->magic != PT_HELLO_MAGIC || hello->version != PT_SHM_VERSION)
+        return -1;
+    hello->exe[sizeof(hello->exe) - 1] = hello->cwd[sizeof(hello->cwd) - 1] = 0;
+    *pid = cred.pid;
+    return 0;
+}
+
+void wd_greet(struct wd *wd)
+{
+    struct pt_hello hello;
+    pid_t pid;
+    int sock = accept4(wd->listen_fd, NULL, NULL, SOCK_CLOEXEC);
+    if (sock < 0)
+        return;
+    if (receive_hello(sock, &hello, &pid)) {
+        wd->refused++;
+    } else {
+        int memfd = wanted_program(wd, hello.exe) ? proc_add(wd, pid, &hello) : -1;
+        answer(wd, sock, memfd);
+        if (memfd >= 0)
+            close(memfd);
+    }
+    close(sock);
+}
+
+void wd_proc_ended(struct wd *wd, struct wd_proc *proc)
+{
+    wd_drain_proc(wd, proc);
+    for (uint32_t i = 0; i < proc->nslots; i++) {
+        wd_node_close(wd, &proc->nodes[i]);
+        wd_judge_forget(wd->judge, &proc->nodes[i]);
+    }
+    wd->untraced_threads += atomic_load(&proc->shm->untraced_threads);
+    for (struct wd_proc **p = &wd->procs; *p; p = &(*p)->next)
+        if (*p == proc) {
+            *p = proc->next;
+            break;
+        }
+    proc_destroy(proc);
+}
+
+int wd_proc_known(const struct wd *wd, const struct wd_proc *proc)
+{
+    for (const struct wd_proc *p = wd->procs; p; p = p->next)
+        if (p == proc)
+            return 1;
+    return 0;
+}
+
+void wd_proc_all_ended(struct wd *wd)
+{
+    while (wd->procs)
+        wd_proc_ended(wd, wd->procs);
+}
