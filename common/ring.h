@@ -33,11 +33,12 @@ enum {
     PT_RECF_FAILED = 1 << 2, /* an errno word follows */
     PT_RECF_CPU = 1 << 3,    /* a CPU time word follows */
     PT_RECF_HELD = 1 << 4,   /* a hold time word follows */
+    PT_RECF_BUSY = 1 << 6,   /* a word follows: CPU time of the call, else its duration */
     PT_RECF_FULL = 1 << 5,   /* result == LEN: no result word */
 };
 
 /*
- * A record: this head, then a word for each of: errno, CPU, hold, result (as the
+ * A record: this head, then a word for each of: errno, CPU, hold, busy, result (as the
  * flags say), then the row's fields in their order.  A string is a length word
  * and its bytes, padded to words.
  */

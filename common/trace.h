@@ -13,7 +13,7 @@
  *
  * An event, in an EVENTS block (v: varint, z: zigzag varint):
  *
- *   v op, u8 flags, v gap, v duration, [v cpu] [v hold] [v errno] [z result]
+ *   v op, u8 flags, v gap, v duration, [v busy] [v cpu] [v hold] [v errno] [z result]
  *   v mask of the fields that differ from the last event of the same op in this
  *   block, then each of those as z difference, strings as v length and bytes
  */
@@ -49,6 +49,7 @@ struct pt_event {
     uint64_t begin; /* CLOCK_MONOTONIC of the host, ns */
     uint64_t dur;   /* ns */
     uint64_t cpu;   /* CPU time used since the end of the last event, ns */
+    uint64_t busy;  /* CPU time used in the call itself, ns */
     uint64_t hold;  /* how long the call was held before `begin`, ns */
     int64_t ret;
     int64_t field[PT_NFIELDS]; /* those that the call's row names */

@@ -35,6 +35,7 @@ enum {
     PT_ENC_HOLD = 1 << 4, /* hold time follows */
     PT_ENC_FULL = 1 << 5, /* the result is LEN */
     PT_ENC_ZERO = 1 << 6, /* the result is 0 */
+    PT_ENC_BUSY = 1 << 7, /* CPU time of the call follows, otherwise it is the duration */
 };
 
 static inline void pt_put32(unsigned char *p, uint32_t v)

@@ -256,6 +256,9 @@ static int get_event(struct pt_reader *r, struct pt_event *ev)
     ev->flags = flags & PT_ENC_EV;
     if (get_varint(r, &gap) || get_varint(r, &ev->dur))
         return -1;
+    ev->busy = ev->dur;
+    if (flags & PT_ENC_BUSY && get_varint(r, &ev->busy))
+        return -1;
     if (flags & PT_ENC_CPU && get_varint(r, &ev->cpu))
         return -1;
     if (flags & PT_ENC_HOLD && get_varint(r, &ev->hold))

@@ -267,12 +267,16 @@ int pt_writer_event(struct pt_writer *w, uint32_t node, const struct pt_event *e
         flags |= PT_ENC_CPU;
     if (ev->hold)
         flags |= PT_ENC_HOLD;
+    if (ev->busy != ev->dur)
+        flags |= PT_ENC_BUSY;
 
     unsigned char *p = s->buf + s->len;
     p += pt_put_varint(p, ev->op);
     *p++ = (unsigned char)flags;
     p += pt_put_varint(p, pt_zigzag(gap));
     p += pt_put_varint(p, ev->dur);
+    if (flags & PT_ENC_BUSY)
+        p += pt_put_varint(p, ev->busy);
     if (flags & PT_ENC_CPU)
         p += pt_put_varint(p, ev->cpu);
     if (flags & PT_ENC_HOLD)

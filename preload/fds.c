@@ -83,6 +83,7 @@ static uint64_t classify(struct pt_thread *t, int fd)
         if (pt_filter_path(path)) {
             long flags = pt_sys(SYS_fcntl, fd, F_GETFL);
             pass.ident.handle = new_handle();
+            pass.fd = PT_FD_WORD(fd, pass.ident.handle);
             pt_record_inherited(t, path, flags < 0 ? 0 : (int)flags, &pass);
         } else {
             kind = IGNORED;

@@ -26,6 +26,21 @@ static void measure_gap(struct pt_thread *t, struct pt_pass *pass)
     t->short_ns = 0;
 }
 
+/* What of the call was spent on the CPU: does it spin or sleep when it waits? */
+static void measure_call(struct pt_thread *t, struct pt_pass *pass, uint64_t dur)
+{
+    if (dur <= PT_LONG_NS) {
+        t->short_ns += dur;
+        return;
+    }
+    uint64_t cpu = pt_clock(CLOCK_THREAD_CPUTIME_ID), used = cpu - t->cpu_at;
+    used = used > t->short_ns ? used - t->short_ns : 0;
+    pass->busy = used < dur ? used : dur;
+    pass->busy_read = 1;
+    t->cpu_at = cpu;
+    t->short_ns = 0;
+}
+
 static void set_phase(struct pt_thread *t, enum pt_phase phase, uint16_t op)
 {
     atomic_store_explicit(&t->ring->phase, PT_PHASE_WORD(phase, op), memory_order_release);
@@ -133,7 +148,7 @@ static uint64_t *record_begin(struct pt_thread *t, const struct pt_pass *pass, u
         t->lost++;
         return NULL;
     }
-    struct pt_rec *rec = reserve(t, HEAD_WORDS + 4 + max_words);
+    struct pt_rec *rec = reserve(t, HEAD_WORDS + 5 + max_words);
     if (!rec)
         return NULL;
     uint32_t flags = pass->cls == PT_CLASS_SYNC ? PT_RECF_SYNC : 0;
@@ -153,6 +168,10 @@ static uint64_t *record_begin(struct pt_thread *t, const struct pt_pass *pass, u
         flags |= PT_RECF_HELD;
         *w++ = pass->hold;
     }
+    if (pass->busy_read) {
+        flags |= PT_RECF_BUSY;
+        *w++ = pass->busy;
+    }
     if (!err && ret == len)
         flags |= PT_RECF_FULL;
     else if (!err)
@@ -166,12 +185,7 @@ uint64_t *pt_pass_end(struct pt_thread *t, struct pt_pass *pass, uint16_t op, un
 {
     uint64_t now = pt_now();
     t->end = now;
-    if (now - pass->begin > PT_LONG_NS) {
-        t->cpu_at = pt_clock(CLOCK_THREAD_CPUTIME_ID);
-        t->short_ns = 0;
-    } else {
-        t->short_ns += now - pass->begin;
-    }
+    measure_call(t, pass, now - pass->begin);
     return record_begin(t, pass, op, max_words, now, ret, err, len);
 }
 
@@ -224,9 +238,10 @@ void pt_record_inherited(struct pt_thread *t, const char *path, int flags,
                          const struct pt_pass *about)
 {
     struct pt_pass pass = {.cls = PT_CLASS_NAME, .begin = t->end};
-    uint64_t *w = record_begin(t, &pass, PT_OP_inherited, 7 + PT_STRING_MAX / 8, t->end, 0, 0, -1);
+    uint64_t *w = record_begin(t, &pass, PT_OP_inherited, 8 + PT_STRING_MAX / 8, t->end, 0, 0, -1);
     if (!w)
         return;
+    *w++ = (uint64_t)about->fd;
     *w++ = (uint64_t)AT_FDCWD;
     w = pt_put_string(w, path);
     *w++ = (uint64_t)flags;

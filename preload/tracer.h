@@ -42,7 +42,8 @@ struct pt_pass {
     uint64_t begin;
     uint64_t cpu; /* of the gap before; only if cpu_read */
     uint64_t hold;
-    int cpu_read;
+    uint64_t busy; /* CPU time of the call; only if busy_read */
+    int cpu_read, busy_read;
     struct { /* of an open */
         uint32_t handle;
         uint64_t dev, ino, size;

@@ -80,6 +80,9 @@ static int decode(const uint64_t *rec, unsigned words, struct pt_event *ev,
         TAKE(ev->cpu);
     if (head.flags & PT_RECF_HELD)
         TAKE(ev->hold);
+    ev->busy = ev->dur;
+    if (head.flags & PT_RECF_BUSY)
+        TAKE(ev->busy);
     if (!(head.flags & (PT_RECF_FAILED | PT_RECF_FULL)))
         TAKE(ev->ret);
     for (int i = 0; i < pt_calls[ev->op].nfields; i++) {
@@ -184,6 +187,6 @@ void wd_node_close(struct wd *wd, struct wd_node *node)
 {
     if (!node->announced || node->ended)
         return;
-    struct pt_event ev = {.op = PT_OP_exit, .begin = wd_now()};
+    struct pt_event ev = {.op = PT_OP_exit, .begin = wd_now()}; /* takes no time */
     put_event(wd, node, &ev);
 }
