@@ -1,0 +1,102 @@
+/*
+ * What this rank replays: its nodes, all of their events, read ahead, and what is to
+ * be done with each event.
+ */
+#ifndef PT_REPLAY_PLAN_H
+#define PT_REPLAY_PLAN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/err.h"
+#include "hdf5store/store.h"
+#include "replay/handles.h"
+
+enum plan_action {
+    PLAN_ISSUE,       /* make the call */
+    PLAN_BEFORE,      /* opened before the clock starts: the process inherited it */
+    PLAN_REOPEN,      /* inherited, but of a file that the trace makes: opened in its place */
+    PLAN_NOTHING,     /* a mark, or a call below an MPI-IO call */
+    PLAN_IGNORED,     /* on a terminal, a pipe, a device */
+    PLAN_FAILED,      /* failed in the trace in a way that would not repeat */
+    PLAN_UNSUPPORTED, /* no engine can make this call */
+    PLAN_NO_HANDLE,   /* its descriptor comes from nowhere */
+    NPLAN_ACTIONS
+};
+
+struct plan_step {
+    uint8_t action; /* enum plan_action */
+    uint32_t slot;  /* of the handle that is used, or that an open makes */
+    uint32_t slot2; /* of the handle that a dup makes */
+    uint32_t uses;  /* close: of its handle, before it, by all threads */
+};
+
+struct plan_node {
+    size_t node; /* of the store */
+    const struct pt_store_node *info;
+    uint32_t process;  /* number of its process on this rank */
+    uint64_t delay_ns; /* start after that of the first node of its trace rank */
+    uint64_t nevents;
+    struct pt_store_event *events;
+    struct plan_step *steps;
+};
+
+struct plan {
+    int rank, nranks;
+    struct pt_store *store;
+    size_t nnodes;
+    struct plan_node *nodes;
+    size_t nprocesses;
+    struct handles *handles;
+    char **paths; /* of the store's files, relative to the root */
+    size_t max_read, max_write;
+    size_t direct; /* opens with O_DIRECT */
+};
+
+/*
+ * Reads everything that this rank will need; the store stays open until the plan is
+ * destroyed, but is not read again.  -1 and err.
+ */
+int plan_create(struct plan *plan, struct pt_store *store, int rank, int nranks,
+                struct pt_err *err);
+void plan_destroy(struct plan *plan);
+
+/* Whether a file of the store is a device or the like, which no replay can make. */
+bool plan_file_is_special(const struct pt_store_file *file);
+
+/*
+ * What the nodes' first use of each file says about it, as a word of which the
+ * smallest over all ranks counts.  `words` has room for each file of the store.
+ */
+enum plan_touch {
+    TOUCH_ABSENT, /* it was not there */
+    TOUCH_MKDIR,  /* it was not there and became a directory */
+    TOUCH_DIR,    /* it was a directory */
+    TOUCH_ANY,
+};
+
+#define PLAN_UNTOUCHED   UINT64_MAX
+#define PLAN_TOUCH(word) ((enum plan_touch)((word)&3))
+
+void plan_first_touch(const struct plan *plan, uint64_t *words);
+
+/*
+ * For each file, how many of this rank's nodes name it, and how far their calls with an
+ * offset reach.
+ */
+void plan_use(const struct plan *plan, uint64_t *users, uint64_t *extents);
+
+/* Opens of the files with a true `made` neither empty them nor insist on making them. */
+void plan_relax_opens(struct plan *plan, const bool *made);
+
+/* When the first event of these nodes began in the trace; UINT64_MAX without events. */
+uint64_t plan_first_begin(const struct plan *plan);
+
+static inline const struct pt_call_desc *plan_call(const struct plan *plan,
+                                                   const struct pt_store_event *ev)
+{
+    return pt_store_call(plan->store, ev->op);
+}
+
+#endif
