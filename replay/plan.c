@@ -249,39 +249,62 @@ void plan_first_touch(const struct plan *plan, uint64_t *words)
         }
 }
 
+/* What plan_use() knows of a file while it goes through a node's events. */
+struct use {
+    size_t node;  /* that used it last, from 1 */
+    uint64_t pos; /* where its calls without an offset have come to, all descriptors in one */
+};
+
+static void note_use(struct use *use, const struct pt_store_event *ev, enum pt_replay replay,
+                     uint64_t *extent)
+{
+    uint64_t end = 0;
+
+    if (ev->ret <= 0)
+        return;
+    if (replay == PT_REPLAY_READ || replay == PT_REPLAY_WRITE)
+        end = use->pos += (uint64_t)ev->ret;
+    else if ((replay == PT_REPLAY_PREAD || replay == PT_REPLAY_PWRITE) && ev->off >= 0)
+        end = (uint64_t)ev->off + (uint64_t)ev->ret;
+    if (end > *extent)
+        *extent = end;
+}
+
 void plan_use(const struct plan *plan, uint64_t *users, uint64_t *extents)
 {
-    size_t nfiles = pt_store_nfiles(plan->store), *last = calloc(nfiles + 1, sizeof(*last));
+    size_t nfiles = pt_store_nfiles(plan->store);
+    struct use *uses = calloc(nfiles + 1, sizeof(*uses));
 
     memset(users, 0, nfiles * sizeof(*users));
     memset(extents, 0, nfiles * sizeof(*extents));
-    for (size_t k = 0; last && k < plan->nnodes; k++)
+    for (size_t k = 0; uses && k < plan->nnodes; k++)
         for (uint64_t i = 0; i < plan->nodes[k].nevents; i++) {
             const struct pt_store_event *ev = &plan->nodes[k].events[i];
-            enum pt_replay replay = plan_call(plan, ev)->replay;
 
             if (ev->file == PT_NO_FILE || ev->err)
                 continue;
-            if (last[ev->file] != k + 1) { /* the first time for this node */
-                last[ev->file] = k + 1;
+            if (uses[ev->file].node != k + 1) { /* the first time for this node */
+                uses[ev->file] = (struct use){.node = k + 1};
                 users[ev->file]++;
             }
-            if ((replay == PT_REPLAY_PREAD || replay == PT_REPLAY_PWRITE) && ev->ret > 0 &&
-                ev->off >= 0 && (uint64_t)(ev->off + ev->ret) > extents[ev->file])
-                extents[ev->file] = (uint64_t)(ev->off + ev->ret);
+            note_use(&uses[ev->file], ev, plan_call(plan, ev)->replay, &extents[ev->file]);
         }
-    free(last);
+    free(uses);
 }
 
-void plan_relax_opens(struct plan *plan, const bool *made)
+void plan_relax(struct plan *plan, const bool *shared)
 {
     for (size_t k = 0; k < plan->nnodes; k++)
         for (uint64_t i = 0; i < plan->nodes[k].nevents; i++) {
             struct pt_store_event *ev = &plan->nodes[k].events[i];
+            enum pt_replay replay = plan_call(plan, ev)->replay;
 
-            if (ev->file != PT_NO_FILE && made[ev->file] &&
-                plan_call(plan, ev)->replay == PT_REPLAY_OPEN)
+            if (ev->file == PT_NO_FILE || !shared[ev->file])
+                continue;
+            if (replay == PT_REPLAY_OPEN)
                 ev->oflags &= ~(O_EXCL | O_TRUNC);
+            else if (replay == PT_REPLAY_UNLINK)
+                plan->nodes[k].steps[i].action = PLAN_NOTHING;
         }
 }
 

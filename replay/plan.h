@@ -17,7 +17,7 @@ enum plan_action {
     PLAN_ISSUE,       /* make the call */
     PLAN_BEFORE,      /* opened before the clock starts: the process inherited it */
     PLAN_REOPEN,      /* inherited, but of a file that the trace makes: opened in its place */
-    PLAN_NOTHING,     /* a mark, or a call below an MPI-IO call */
+    PLAN_NOTHING,     /* a mark, a call below an MPI-IO call, or one plan_relax() leaves out */
     PLAN_IGNORED,     /* on a terminal, a pipe, a device */
     PLAN_FAILED,      /* failed in the trace in a way that would not repeat */
     PLAN_UNSUPPORTED, /* no engine can make this call */
@@ -82,13 +82,16 @@ enum plan_touch {
 void plan_first_touch(const struct plan *plan, uint64_t *words);
 
 /*
- * For each file, how many of this rank's nodes name it, and how far their calls with an
- * offset reach.
+ * For each file, how many of this rank's nodes name it, and how far their calls
+ * reach.
  */
 void plan_use(const struct plan *plan, uint64_t *users, uint64_t *extents);
 
-/* Opens of the files with a true `made` neither empty them nor insist on making them. */
-void plan_relax_opens(struct plan *plan, const bool *made);
+/*
+ * Where order is not kept: the files with a true `shared` are neither emptied by an open,
+ * nor insisted on being new, nor removed while another node may still want them.
+ */
+void plan_relax(struct plan *plan, const bool *shared);
 
 /* When the first event of these nodes began in the trace; UINT64_MAX without events. */
 uint64_t plan_first_begin(const struct plan *plan);

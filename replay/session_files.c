@@ -54,7 +54,7 @@ static int find_needs(struct session *s, struct pt_err *err)
 
 /*
  * Where order is not kept, a node may come before the one that makes its file.  So what
- * one node makes and another uses is made beforehand, and no open empties it.
+ * one node makes and another uses is made beforehand, and stays until the end.
  */
 static int make_shared(struct session *s, struct pt_err *err)
 {
@@ -76,7 +76,7 @@ static int make_shared(struct session *s, struct pt_err *err)
                 s->files[i].size = extents[i];
             }
         }
-        plan_relax_opens(&s->plan, made);
+        plan_relax(&s->plan, made);
     }
     free(users);
     free(extents);
