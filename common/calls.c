@@ -9,6 +9,12 @@ const char *const pt_class_names[PT_NCLASSES] = {
     [PT_CLASS_NAME] = "name", [PT_CLASS_FDIO] = "fdio",
 };
 
+const char *const pt_replay_names[PT_NREPLAYS] = {
+#define REPLAY(op, name) [PT_REPLAY_##op] = #name,
+#include "common/replay.def"
+#undef REPLAY
+};
+
 const struct pt_field_info pt_fields[PT_NFIELDS] = {
 #define FIELD(kind, fname, fstyle) [PT_F_##kind] = {#fname, PT_STYLE_##fstyle},
 #include "common/fields.def"
@@ -16,22 +22,30 @@ const struct pt_field_info pt_fields[PT_NFIELDS] = {
 };
 
 /* Each field macro of a row becomes the field's number, with a comma behind. */
-#define FD(x)      PT_F_FD,
-#define FD2(x)     PT_F_FD2,
-#define LEN(x)     PT_F_LEN,
-#define OFF(x)     PT_F_OFF,
-#define WHENCE(x)  PT_F_WHENCE,
-#define FLAGS(x)   PT_F_FLAGS,
-#define MODE(x)    PT_F_MODE,
-#define PEER(x)    PT_F_PEER,
-#define TAG(x)     PT_F_TAG,
-#define PEER2(x)   PT_F_PEER2,
-#define TAG2(x)    PT_F_TAG2,
-#define COUNT(x)   PT_F_COUNT,
-#define COMM(x)    PT_F_COMM,
-#define IDENT      PT_F_HANDLE, PT_F_DEV, PT_F_INO, PT_F_FSIZE,
-#define PATH(...)  PT_F_DIRFD, PT_F_PATH,
-#define PATH2(...) PT_F_PATH2,
+#define FD(...)     PT_F_FD,
+#define FD2(...)    PT_F_FD2,
+#define LEN(...)    PT_F_LEN,
+#define OFF(...)    PT_F_OFF,
+#define OFF2(...)   PT_F_OFF2,
+#define WHENCE(...) PT_F_WHENCE,
+#define FLAGS(...)  PT_F_FLAGS,
+#define MODE(...)   PT_F_MODE,
+#define PEER(...)   PT_F_PEER,
+#define TAG(...)    PT_F_TAG,
+#define PEER2(...)  PT_F_PEER2,
+#define TAG2(...)   PT_F_TAG2,
+#define COUNT(...)  PT_F_COUNT,
+#define COMM(...)   PT_F_COMM,
+#define CMD(...)    PT_F_CMD,
+#define UID(...)    PT_F_UID,
+#define GID(...)    PT_F_GID,
+#define ADDR(...)   PT_F_ADDR,
+#define FILEH(...)  PT_F_FILEH,
+#define TEXT(...)   PT_F_TEXT,
+#define COPY        PT_F_FD2,
+#define IDENT       PT_F_HANDLE, PT_F_DEV, PT_F_INO, PT_F_FSIZE,
+#define PATH(...)   PT_F_DIRFD, PT_F_PATH,
+#define PATH2(...)  PT_F_DIRFD2, PT_F_PATH2,
 
 #define ROW(cname, ccls, creplay, ...)                  \
     {.name = cname,                                     \
@@ -41,10 +55,14 @@ const struct pt_field_info pt_fields[PT_NFIELDS] = {
      .fields = {__VA_ARGS__}},
 
 const struct pt_call_info pt_calls[PT_NOPS] = {
-#define CALL(name, cls, replay, ret, params, args, fields) ROW(#name, cls, replay, fields)
-#define ODD(name, cls, replay, ret, params, args, fields)  ROW(#name, cls, replay, fields)
-#define MPI(name, cls, replay, params, args, fields)       ROW("MPI_" #name, cls, replay, fields)
-#define MARK(name, cls, replay, fields)                    ROW(#name, cls, replay, fields)
+#define CALL(name, cls, replay, ret, params, args, fields)        ROW(#name, cls, replay, fields)
+#define RES(name, cls, replay, ret, params, args, result, fields) ROW(#name, cls, replay, fields)
+#define ODD(name, cls, replay, ret, params, args, result, fields) ROW(#name, cls, replay, fields)
+#define HAND(name, cls, replay, fields)                           ROW(#name, cls, replay, fields)
+#define MPI(name, cls, replay, params, args, fields)              ROW("MPI_" #name, cls, replay, fields)
+#define MPITEST(name, params, args, success, fields)              ROW("MPI_" #name, SYNC, NONE, fields)
+#define MPIIO(name, replay, params, args, fields)                 ROW("MPI_" #name, IO, replay, fields)
+#define MARK(name, cls, replay, fields)                           ROW(#name, cls, replay, fields)
 #include "common/calls.def"
 };
 
@@ -68,6 +86,14 @@ int pt_class_by_name(const char *name)
 {
     for (int i = 0; i < PT_NCLASSES; i++)
         if (!strcmp(pt_class_names[i], name))
+            return i;
+    return -1;
+}
+
+int pt_replay_by_name(const char *name)
+{
+    for (int i = 0; i < PT_NREPLAYS; i++)
+        if (!strcmp(pt_replay_names[i], name))
             return i;
     return -1;
 }

@@ -12,26 +12,20 @@ enum pt_class {
     PT_CLASS_IDLE, /* sleeps by itself */
     PT_CLASS_NAME, /* changes what names or descriptors mean */
     PT_CLASS_FDIO, /* IO on a file, SYNC on a pipe or socket; events say which */
-    PT_NCLASSES
+    PT_NCLASSES,
+    /* where a row's descriptor is; the same class otherwise */
+    PT_CLASS_STDIO = PT_CLASS_FDIO,
+    PT_CLASS_STDOUT = PT_CLASS_FDIO,
+    PT_CLASS_STDIN = PT_CLASS_FDIO,
+    PT_CLASS_DIRIO = PT_CLASS_FDIO,
+    PT_CLASS_AIO = PT_CLASS_FDIO,
 };
 
 enum pt_replay {
-    PT_REPLAY_NONE,
-    PT_REPLAY_OPEN,
-    PT_REPLAY_CLOSE,
-    PT_REPLAY_DUP,
-    PT_REPLAY_READ,
-    PT_REPLAY_WRITE,
-    PT_REPLAY_PREAD,
-    PT_REPLAY_PWRITE,
-    PT_REPLAY_SEEK,
-    PT_REPLAY_FSYNC,
-    PT_REPLAY_FDATASYNC,
-    PT_REPLAY_TRUNCATE,
-    PT_REPLAY_UNLINK,
-    PT_REPLAY_RENAME,
-    PT_REPLAY_MKDIR,
-    PT_REPLAY_RMDIR,
+#define REPLAY(op, name) PT_REPLAY_##op,
+#include "common/replay.def"
+#undef REPLAY
+    PT_NREPLAYS
 };
 
 enum pt_field {
@@ -54,10 +48,14 @@ enum pt_style {
 };
 
 enum pt_op {
-#define CALL(name, ...) PT_OP_##name,
-#define ODD(name, ...)  PT_OP_##name,
-#define MPI(name, ...)  PT_OP_MPI_##name,
-#define MARK(name, ...) PT_OP_##name,
+#define CALL(name, ...)    PT_OP_##name,
+#define RES(name, ...)     PT_OP_##name,
+#define ODD(name, ...)     PT_OP_##name,
+#define HAND(name, ...)    PT_OP_##name,
+#define MPI(name, ...)     PT_OP_MPI_##name,
+#define MPITEST(name, ...) PT_OP_MPI_##name,
+#define MPIIO(name, ...)   PT_OP_MPI_##name,
+#define MARK(name, ...)    PT_OP_##name,
 #include "common/calls.def"
     PT_NOPS
 };
@@ -81,15 +79,34 @@ struct pt_call_info {
 extern const struct pt_call_info pt_calls[PT_NOPS];
 extern const struct pt_field_info pt_fields[PT_NFIELDS];
 extern const char *const pt_class_names[PT_NCLASSES];
+extern const char *const pt_replay_names[PT_NREPLAYS];
 
-/* The op, field or class of that name, -1 if there is none. */
+/* The op, field, class or replay operation of that name, -1 if there is none. */
 int pt_op_by_name(const char *name);
 int pt_field_by_name(const char *name);
 int pt_class_by_name(const char *name);
+int pt_replay_by_name(const char *name);
+
+#define PT_NSTRINGS 3
+
+/* Which of an event's strings holds that field; -1: it is a number. */
+static inline int pt_field_string(int field)
+{
+    switch (field) {
+    case PT_F_PATH:
+        return 0;
+    case PT_F_PATH2:
+        return 1;
+    case PT_F_TEXT:
+        return 2;
+    default:
+        return -1;
+    }
+}
 
 static inline int pt_field_is_string(int field)
 {
-    return field == PT_F_PATH || field == PT_F_PATH2;
+    return pt_field_string(field) >= 0;
 }
 
 /* A descriptor and its handle in one word. */

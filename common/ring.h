@@ -25,7 +25,7 @@
 
 /* ---- records --------------------------------------------------------------- */
 
-enum { PT_REC_PAD = 0xffff, PT_REC_LOSS = 0xfffe }; /* in place of an op */
+enum { PT_REC_PAD = 0xffff, PT_REC_LOSS = 0xfffe }; /* in place of an op; PAD: skip its words */
 
 enum {
     PT_RECF_INNER = PT_EV_INNER,
@@ -34,17 +34,18 @@ enum {
     PT_RECF_CPU = 1 << 3,    /* a CPU time word follows */
     PT_RECF_HELD = 1 << 4,   /* a hold time word follows */
     PT_RECF_BUSY = 1 << 6,   /* a word follows: CPU time of the call, else its duration */
+    PT_RECF_POLLS = 1 << 7,  /* a word follows: unsuccessful polls in this event */
     PT_RECF_FULL = 1 << 5,   /* result == LEN: no result word */
 };
 
 /*
- * A record: this head, then a word for each of: errno, CPU, hold, busy, result (as the
+ * A record: this head, then a word for each of: errno, CPU, hold, busy, polls, result (as the
  * flags say), then the row's fields in their order.  A string is a length word
  * and its bytes, padded to words.
  */
 struct pt_rec {
     uint16_t op;
-    uint16_t words; /* of the whole record; PT_REC_PAD: skip to the ring's end */
+    uint16_t words; /* of the whole record */
     uint32_t flags;
     uint64_t begin; /* CLOCK_MONOTONIC, ns; PT_REC_LOSS: number of events lost */
     uint64_t dur;

@@ -13,7 +13,7 @@
  *
  * An event, in an EVENTS block (v: varint, z: zigzag varint):
  *
- *   v op, u8 flags, v gap, v duration, [v busy] [v cpu] [v hold] [v errno] [z result]
+ *   v op, v flags, v gap, v duration, [v busy] [v cpu] [v hold] [v polls] [v errno] [z result]
  *   v mask of the fields that differ from the last event of the same op in this
  *   block, then each of those as z difference, strings as v length and bytes
  */
@@ -50,10 +50,11 @@ struct pt_event {
     uint64_t dur;   /* ns */
     uint64_t cpu;   /* CPU time used since the end of the last event, ns */
     uint64_t busy;  /* CPU time used in the call itself, ns */
+    uint64_t polls; /* unsuccessful ones that are folded into this event */
     uint64_t hold;  /* how long the call was held before `begin`, ns */
     int64_t ret;
-    int64_t field[PT_NFIELDS]; /* those that the call's row names */
-    const char *str[2];        /* PT_F_PATH, PT_F_PATH2, or NULL */
+    int64_t field[PT_NFIELDS];    /* those that the call's row names */
+    const char *str[PT_NSTRINGS]; /* by pt_field_string(), or NULL */
 };
 
 /* Where a node was when a held I/O found everybody at rest. */

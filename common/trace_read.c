@@ -10,7 +10,9 @@
 
 #define STRING_MAX 4096
 
+/* What the last event of one op looked like. */
 struct last {
+    uint64_t block; /* valid if this is the current EVENTS block */
     int64_t field[PT_MAX_FIELDS];
     char *str[PT_MAX_FIELDS]; /* NULL: empty; allocated on first use */
 };
@@ -30,6 +32,7 @@ struct pt_reader {
 
     /* within an EVENTS block */
     const unsigned char *at, *stop;
+    uint64_t nblocks; /* EVENTS blocks so far */
     uint32_t left;
     uint64_t end; /* of the last event, ns */
 
@@ -167,13 +170,11 @@ struct pt_reader *pt_reader_open(const char *path, struct pt_err *err)
     return r;
 }
 
-static void forget_last(struct pt_reader *r)
+static void forget(struct last *last)
 {
-    for (unsigned op = 0; op < r->ncalls; op++) {
-        for (int i = 0; i < PT_MAX_FIELDS; i++)
-            free(r->last[op].str[i]);
-        memset(&r->last[op], 0, sizeof(r->last[op]));
-    }
+    for (int i = 0; i < PT_MAX_FIELDS; i++)
+        free(last->str[i]);
+    memset(last, 0, sizeof(*last));
 }
 
 void pt_reader_close(struct pt_reader *r)
@@ -183,8 +184,8 @@ void pt_reader_close(struct pt_reader *r)
     int saved = errno;
     if (r->f)
         fclose(r->f);
-    if (r->last)
-        forget_last(r);
+    for (unsigned op = 0; r->last && op < r->ncalls; op++)
+        forget(&r->last[op]);
     free(r->last);
     free(r->calls);
     free(r->path);
@@ -221,6 +222,10 @@ static int get_fields(struct pt_reader *r, struct pt_event *ev)
     struct last *last = &r->last[ev->op];
     uint64_t mask, diff;
 
+    if (last->block != r->nblocks) {
+        forget(last);
+        last->block = r->nblocks;
+    }
     if (get_varint(r, &mask) || mask >> call->nfields)
         return -1;
     for (int i = 0; i < call->nfields; i++) {
@@ -238,7 +243,7 @@ static int get_fields(struct pt_reader *r, struct pt_event *ev)
         if (kind < 0)
             continue;
         if (call->string[i])
-            ev->str[kind == PT_F_PATH2] = last->str[i] ? last->str[i] : "";
+            ev->str[pt_field_string(kind)] = last->str[i] ? last->str[i] : "";
         else
             ev->field[kind] = last->field[i];
     }
@@ -247,13 +252,12 @@ static int get_fields(struct pt_reader *r, struct pt_event *ev)
 
 static int get_event(struct pt_reader *r, struct pt_event *ev)
 {
-    uint64_t op, gap, v;
+    uint64_t op, flags, gap, v;
     memset(ev, 0, sizeof(*ev));
-    if (get_varint(r, &op) || op >= r->ncalls || r->at == r->stop)
+    if (get_varint(r, &op) || op >= r->ncalls || get_varint(r, &flags))
         return -1;
-    unsigned flags = *r->at++;
     ev->op = (uint16_t)op;
-    ev->flags = flags & PT_ENC_EV;
+    ev->flags = (uint16_t)(flags & PT_ENC_EV);
     if (get_varint(r, &gap) || get_varint(r, &ev->dur))
         return -1;
     ev->busy = ev->dur;
@@ -262,6 +266,8 @@ static int get_event(struct pt_reader *r, struct pt_event *ev)
     if (flags & PT_ENC_CPU && get_varint(r, &ev->cpu))
         return -1;
     if (flags & PT_ENC_HOLD && get_varint(r, &ev->hold))
+        return -1;
+    if (flags & PT_ENC_POLLS && get_varint(r, &ev->polls))
         return -1;
     ev->begin = r->end + (uint64_t)pt_unzigzag(gap);
     if (!(flags & PT_ENC_CPU) && pt_unzigzag(gap) > 0 && (uint64_t)pt_unzigzag(gap) > ev->hold)
@@ -288,7 +294,7 @@ static int begin_events(struct pt_reader *r, struct pt_err *err)
 {
     if (r->len < PT_EVENTS_HEAD)
         return damaged(r, err, "an events block is too short");
-    forget_last(r);
+    r->nblocks++;
     r->end = pt_get64(r->block + 8);
     r->left = pt_get32(r->block + 16);
     r->at = r->block + PT_EVENTS_HEAD;

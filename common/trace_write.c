@@ -12,7 +12,7 @@
 
 /* A block is sent to the file before an event of this size would not fit any more. */
 #define EVENTS_CAPACITY (64u << 10)
-#define EVENT_MAX_BYTES (2 * 4096 + (8 + PT_MAX_FIELDS) * 10)
+#define EVENT_MAX_BYTES (PT_NSTRINGS * 4096 + (10 + PT_MAX_FIELDS) * 10)
 
 /* What the last event of one op looked like, to write only what differs. */
 struct last {
@@ -26,8 +26,8 @@ struct stream {
     unsigned char *buf; /* block head, events head, events */
     size_t len;
     uint32_t block, count;
-    uint64_t first, end; /* number of the first event; end of the last one, ns */
-    struct last last[PT_NOPS];
+    uint64_t first, end;        /* number of the first event; end of the last one, ns */
+    struct last *last[PT_NOPS]; /* NULL: no such event yet */
 };
 
 struct pt_writer {
@@ -154,6 +154,16 @@ static struct stream *stream_get(struct pt_writer *w, uint32_t node)
     return w->streams[node];
 }
 
+static void stream_destroy(struct stream *s)
+{
+    if (!s)
+        return;
+    for (int op = 0; op < PT_NOPS; op++)
+        free(s->last[op]);
+    free(s->buf);
+    free(s);
+}
+
 static int stream_flush(struct pt_writer *w, uint32_t node)
 {
     struct stream *s = w->streams[node];
@@ -193,7 +203,7 @@ static int same_string(const struct stream *s, const struct last *last, int i, c
 
 static const char *event_string(const struct pt_event *ev, int kind, size_t *len)
 {
-    const char *str = ev->str[kind == PT_F_PATH2];
+    const char *str = ev->str[pt_field_string(kind)];
     if (!str)
         str = "";
     *len = strnlen(str, 4096);
@@ -204,7 +214,7 @@ static const char *event_string(const struct pt_event *ev, int kind, size_t *len
 static unsigned char *put_fields(struct stream *s, unsigned char *p, const struct pt_event *ev)
 {
     const struct pt_call_info *call = &pt_calls[ev->op];
-    struct last *last = &s->last[ev->op];
+    struct last *last = s->last[ev->op];
     uint64_t mask = 0;
     size_t len;
 
@@ -251,6 +261,8 @@ int pt_writer_event(struct pt_writer *w, uint32_t node, const struct pt_event *e
     struct stream *s = stream_get(w, node);
     if (!s || ev->op >= PT_NOPS)
         return fail(w, s ? EINVAL : ENOMEM);
+    if (!s->last[ev->op] && !(s->last[ev->op] = calloc(1, sizeof(struct last))))
+        return fail(w, ENOMEM);
     if (!s->count)
         stream_begin(s, ev->begin);
 
@@ -267,12 +279,14 @@ int pt_writer_event(struct pt_writer *w, uint32_t node, const struct pt_event *e
         flags |= PT_ENC_CPU;
     if (ev->hold)
         flags |= PT_ENC_HOLD;
+    if (ev->polls)
+        flags |= PT_ENC_POLLS;
     if (ev->busy != ev->dur)
         flags |= PT_ENC_BUSY;
 
     unsigned char *p = s->buf + s->len;
     p += pt_put_varint(p, ev->op);
-    *p++ = (unsigned char)flags;
+    p += pt_put_varint(p, flags);
     p += pt_put_varint(p, pt_zigzag(gap));
     p += pt_put_varint(p, ev->dur);
     if (flags & PT_ENC_BUSY)
@@ -281,6 +295,8 @@ int pt_writer_event(struct pt_writer *w, uint32_t node, const struct pt_event *e
         p += pt_put_varint(p, ev->cpu);
     if (flags & PT_ENC_HOLD)
         p += pt_put_varint(p, ev->hold);
+    if (flags & PT_ENC_POLLS)
+        p += pt_put_varint(p, ev->polls);
     if (flags & PT_ENC_ERR)
         p += pt_put_varint(p, (uint32_t)ev->err);
     else if (!(flags & (PT_ENC_ZERO | PT_ENC_FULL)))
@@ -372,9 +388,7 @@ int pt_writer_close(struct pt_writer *w, const char *text)
         rc = fail(w, errno);
     int error = w->error;
     for (size_t i = 0; i < w->nstreams; i++) {
-        if (w->streams[i])
-            free(w->streams[i]->buf);
-        free(w->streams[i]);
+        stream_destroy(w->streams[i]);
     }
     free(w->streams);
     free(w);

@@ -51,7 +51,7 @@ void format_from_store(struct format_event *out, const struct pt_call_desc *call
     ev->field[PT_F_FLAGS] = in->oflags;
     ev->field[PT_F_MODE] = in->mode;
     ev->field[PT_F_HANDLE] = in->handle;
-    ev->field[PT_F_DIRFD] = AT_FDCWD;
+    ev->field[PT_F_DIRFD] = ev->field[PT_F_DIRFD2] = AT_FDCWD;
     ev->str[0] = path;
     ev->str[1] = path2;
 }
@@ -101,7 +101,7 @@ static void put_descriptor(FILE *out, int fd, const char *file, unsigned options
 
 static const char *string_of(const struct format_event *e, int field)
 {
-    const char *text = e->event.str[field == PT_F_PATH2];
+    const char *text = e->event.str[pt_field_string(field)];
 
     return text ? text : "";
 }
@@ -148,7 +148,7 @@ static int is_shown(const struct format_event *e, int field, unsigned options)
 
     if (field < 0 || pt_fields[field].style == PT_STYLE_HIDDEN)
         return 0;
-    if (field == PT_F_DIRFD)
+    if (pt_fields[field].style == PT_STYLE_DIRFD)
         return !(options & FORMAT_NO_DIRFD) && PT_FD_OF(value[field]) != AT_FDCWD;
     if (field == PT_F_MODE && e->call->replay == PT_REPLAY_OPEN)
         return (value[PT_F_FLAGS] & O_CREAT) || (value[PT_F_FLAGS] & O_TMPFILE) == O_TMPFILE;

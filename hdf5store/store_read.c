@@ -147,7 +147,8 @@ static int load_call(const struct pt_store *s, size_t i, const struct store_call
         return pt_err_set(err, "damaged: row %zu of '/calls'", i);
     strcpy(call->name, name);
     call->cls = cls;
-    call->replay = store_replay_by_name(replay);
+    int known = pt_replay_by_name(replay);
+    call->replay = known < 0 ? PT_REPLAY_NONE : (enum pt_replay)known;
     if (parse_fields(call, fields) < 0)
         return pt_err_set(err, "damaged: row %zu of '/calls/fields'", i);
     return 0;

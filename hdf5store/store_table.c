@@ -47,27 +47,6 @@ const struct store_table store_tables[STORE_NTABLES] = {
 #undef ROW
 };
 
-const char *const store_replay_names[] = {
-    [PT_REPLAY_NONE] = "none",           [PT_REPLAY_OPEN] = "open",
-    [PT_REPLAY_CLOSE] = "close",         [PT_REPLAY_DUP] = "dup",
-    [PT_REPLAY_READ] = "read",           [PT_REPLAY_WRITE] = "write",
-    [PT_REPLAY_PREAD] = "pread",         [PT_REPLAY_PWRITE] = "pwrite",
-    [PT_REPLAY_SEEK] = "seek",           [PT_REPLAY_FSYNC] = "fsync",
-    [PT_REPLAY_FDATASYNC] = "fdatasync", [PT_REPLAY_TRUNCATE] = "truncate",
-    [PT_REPLAY_UNLINK] = "unlink",       [PT_REPLAY_RENAME] = "rename",
-    [PT_REPLAY_MKDIR] = "mkdir",         [PT_REPLAY_RMDIR] = "rmdir",
-};
-
-enum pt_replay store_replay_by_name(const char *name)
-{
-    const size_t n = sizeof(store_replay_names) / sizeof(store_replay_names[0]);
-
-    for (size_t i = 0; i < n; i++)
-        if (!strcmp(store_replay_names[i], name))
-            return i;
-    return PT_REPLAY_NONE;
-}
-
 hid_t store_column_memory_type(const struct store_column *column)
 {
     switch (column->size) {

@@ -113,10 +113,6 @@ struct store_table {
 };
 
 extern const struct store_table store_tables[STORE_NTABLES];
-extern const char *const store_replay_names[];
-
-/* The replay operation of that name, PT_REPLAY_NONE if there is none. */
-enum pt_replay store_replay_by_name(const char *name);
 
 /* The type in memory, and in a file, of a column. */
 hid_t store_column_memory_type(const struct store_column *column);

@@ -324,7 +324,7 @@ int pt_store_write_calls(struct pt_store_writer *w, const struct pt_call_desc *c
         list_fields(&calls[i], fields, sizeof(fields));
         if (put_name(w, calls[i].name, &row.name, err) < 0 ||
             put_name(w, pt_class_names[calls[i].cls], &row.class, err) < 0 ||
-            put_name(w, store_replay_names[calls[i].replay], &row.replay, err) < 0 ||
+            put_name(w, pt_replay_names[calls[i].replay], &row.replay, err) < 0 ||
             put_name(w, fields, &row.fields, err) < 0 ||
             table_append(&w->tables[STORE_CALLS], &row, 1, err) < 0)
             return -1;

@@ -132,6 +132,18 @@ void pt_fds_ignore(int fd)
     entry_set(fd, IGNORED, 0);
 }
 
+int64_t pt_fds_word(int fd)
+{
+    return PT_FD_WORD(fd, fd < 0 ? 0 : ENTRY_HANDLE(entry_get(fd)));
+}
+
+void pt_fds_closed_range(unsigned first, unsigned last)
+{
+    for (unsigned fd = first; fd <= last && fd < MAX_FDS; fd++)
+        if (ENTRY_KIND(entry_get((int)fd)) != UNKNOWN)
+            entry_set((int)fd, UNKNOWN, 0);
+}
+
 int64_t pt_fds_copied(int64_t fd_word, int fd2)
 {
     enum kind kind = ENTRY_KIND(entry_get(PT_FD_OF(fd_word)));

@@ -10,6 +10,7 @@
 #include "preload/tracer.h"
 
 __thread struct pt_thread pt_self __attribute__((tls_model("initial-exec")));
+__thread int pt_vforked __attribute__((tls_model("initial-exec")));
 
 static void ring_begin(struct pt_thread *t, struct pt_ring *ring, uint32_t number)
 {
@@ -126,6 +127,7 @@ void pt_thread_forked(void)
 
 __attribute__((constructor)) static void begin(void)
 {
+    pt_wrap_resolve();
     if (pt_self.state == PT_THREAD_NEW)
         pt_thread_begin(&pt_self);
     if (pt_process_shm())
@@ -139,8 +141,13 @@ __attribute__((destructor)) static void end(void)
 
 /* ---- the real functions ------------------------------------------------------------ */
 
+/* The condition variables of old programs have another layout: ours are the newer. */
 void *pt_real(const char *name)
 {
+#if defined(__x86_64__)
+    if (!strncmp(name, "pthread_cond_", 13))
+        return dlvsym(RTLD_NEXT, name, "GLIBC_2.3.2");
+#endif
     return dlsym(RTLD_NEXT, name);
 }
 

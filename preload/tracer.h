@@ -23,32 +23,45 @@
 
 enum pt_thread_state { PT_THREAD_NEW, PT_THREAD_READY, PT_THREAD_OFF };
 
-struct pt_thread {
-    enum pt_thread_state state;
-    int below_mpi; /* depth of MPI calls we are in: calls there are the library's */
-    struct pt_ring *ring;
-    uint64_t end;      /* of the last event */
-    uint64_t cpu_at;   /* the CPU clock when it was read last */
-    uint64_t short_ns; /* time since then in gaps and calls too short to read it */
-    uint64_t lost;     /* events dropped since the last one written */
-};
-
-extern __thread struct pt_thread pt_self __attribute__((tls_model("initial-exec")));
-
 /* One call on its way through a wrapper. */
 struct pt_pass {
     enum pt_class cls;
-    int64_t fd; /* PT_FD_WORD of an FDIO call */
+    uint32_t flags; /* PT_RECF_*: which of the following are known */
+    int64_t fd;     /* PT_FD_WORD of an FDIO call */
     uint64_t begin;
-    uint64_t cpu; /* of the gap before; only if cpu_read */
+    uint64_t cpu; /* of the gap before */
     uint64_t hold;
-    uint64_t busy; /* CPU time of the call; only if busy_read */
-    int cpu_read, busy_read;
+    uint64_t busy; /* CPU time of the call */
+    uint64_t polls;
     struct { /* of an open */
         uint32_t handle;
         uint64_t dev, ino, size;
     } ident;
 };
+
+struct pt_thread {
+    enum pt_thread_state state;
+    int below_mpi; /* depth of MPI calls we are in: calls there are the library's */
+    int inner;     /* in an MPI-IO call: what comes is kept, but not the program's own */
+    int writing;   /* records being written: more than one if a signal came in between */
+    struct pt_ring *ring;
+    uint64_t reserved; /* the ring's end as we see it; published when nothing is written */
+    uint64_t end;      /* of the last event */
+    uint64_t cpu_at;   /* the CPU clock when it was read last */
+    uint64_t short_ns; /* time since then in gaps and calls too short to read it */
+    uint64_t lost;     /* events dropped since the last one written */
+    struct {           /* unsuccessful polls in a row */
+        uint64_t count;
+        uint16_t op;
+        unsigned words;
+        struct pt_pass first;
+    } poll;
+};
+
+extern __thread struct pt_thread pt_self __attribute__((tls_model("initial-exec")));
+
+/* Between vfork and exec the child runs in the parent's memory: set, nothing is traced. */
+extern __thread int pt_vforked __attribute__((tls_model("initial-exec")));
 
 static inline uint64_t pt_clock(clockid_t id)
 {
@@ -73,15 +86,17 @@ void pt_thread_begin(struct pt_thread *t);
 /* Is this thread traced, and is this call the application's own? */
 static inline int pt_thread_traced(struct pt_thread *t)
 {
-    if (PT_UNLIKELY(t->state == PT_THREAD_NEW))
+    if (PT_UNLIKELY(t->state == PT_THREAD_NEW) && !pt_vforked)
         pt_thread_begin(t);
-    return t->state == PT_THREAD_READY && !t->below_mpi;
+    return PT_LIKELY(t->state == PT_THREAD_READY) && !t->below_mpi && !pt_vforked;
 }
 
 /* Forgets the parent's rings, in a forked child. */
 void pt_process_forked(void);
 void pt_thread_forked(void);
 
+/* Resolves the real functions of the table, before the program asks for any. */
+void pt_wrap_resolve(void);
 /* Resolves the real function of that name, behind us in the search order. */
 void *pt_real(const char *name);
 void *pt_real_mpi(const char *name);
@@ -92,24 +107,33 @@ void *pt_real_mpi(const char *name);
 void pt_pass_begin(struct pt_thread *t, struct pt_pass *pass, uint16_t op);
 
 /*
- * After it: reserves a record of at most max_words and fills its head; returns
- * where the fields go, or NULL if the event is lost.
+ * After it: reserves a record with that many words of fields and fills its head;
+ * returns where the fields go, or NULL if the event is lost.
  */
-uint64_t *pt_pass_end(struct pt_thread *t, struct pt_pass *pass, uint16_t op, unsigned max_words,
-                      int64_t ret, int err, int64_t len);
-/* Publishes the record; `end` is behind its last word. */
-void pt_pass_commit(struct pt_thread *t, uint64_t *end);
+uint64_t *pt_pass_end(struct pt_thread *t, struct pt_pass *pass, uint16_t op, unsigned words,
+                      int64_t ret, int err);
+/* The fields are written. */
+void pt_pass_commit(struct pt_thread *t);
 /* The event was made or lost: counters and phase. */
 void pt_pass_done(struct pt_thread *t, const struct pt_pass *pass);
 
-/* Copies a string field. */
+/* A string field: how many words it takes, and writing it. */
+unsigned pt_string_words(const char *s);
 uint64_t *pt_put_string(uint64_t *w, const char *s);
+
+/* Instead of pass_end: asked in vain.  A row of those becomes one event. */
+void pt_poll_failed(struct pt_thread *t, const struct pt_pass *pass, uint16_t op, unsigned words);
+/* Writes that event. */
+void pt_polls_end(struct pt_thread *t);
 
 /* Records the thread's end, once. */
 void pt_record_exit(struct pt_thread *t);
 /* Records a descriptor that was there before us. */
 void pt_record_inherited(struct pt_thread *t, const char *path, int flags,
                          const struct pt_pass *pass);
+
+/* Records that something will not be seen: why, and of which program. */
+void pt_record_blind(struct pt_thread *t, const char *reason, const char *path);
 
 /* ---- hold.c ------------------------------------------------------------------ */
 
@@ -133,6 +157,10 @@ int pt_fds_closing(struct pt_thread *t, int fd, struct pt_pass *pass);
 void pt_fds_opened(int fd, struct pt_pass *pass);
 /* An open whose name is not traced gave this descriptor. */
 void pt_fds_ignore(int fd);
+/* The word of a descriptor, whatever it stands for. */
+int64_t pt_fds_word(int fd);
+/* Forgets a range of descriptors, last included. */
+void pt_fds_closed_range(unsigned first, unsigned last);
 /* fd2 is a copy of fd; returns its word. */
 int64_t pt_fds_copied(int64_t fd_word, int fd2);
 void pt_fds_forked(void);

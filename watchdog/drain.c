@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "watchdog/watchdog.h"
@@ -30,8 +31,20 @@ static void announce(struct wd *wd, struct wd_node *node)
         write_failed(wd);
 }
 
+/* Something of this program cannot be seen: the run is not complete. */
+static void note_blind(struct wd *wd, const struct wd_node *node, const struct pt_event *ev)
+{
+    const char *reason = ev->str[pt_field_string(PT_F_TEXT)];
+    const char *program = ev->str[pt_field_string(PT_F_PATH)];
+    if (!wd->blind++)
+        snprintf(wd->blind_reason, sizeof(wd->blind_reason), "%.60s: %.200s", reason ? reason : "?",
+                 program && *program ? program : node->proc->exe);
+}
+
 static void put_event(struct wd *wd, struct wd_node *node, const struct pt_event *ev)
 {
+    if (ev->op == PT_OP_blind)
+        note_blind(wd, node, ev);
     if (pt_writer_event(wd->writer, node->id, ev))
         write_failed(wd);
     node->events++;
@@ -53,7 +66,7 @@ static void put_loss(struct wd *wd, struct wd_node *node, uint64_t count)
  * nothing in it is believed: -1 if it makes no sense.  `strings` gets the names.
  */
 static int decode(const uint64_t *rec, unsigned words, struct pt_event *ev,
-                  char strings[2][PT_STRING_MAX + 1])
+                  char strings[PT_NSTRINGS][PT_STRING_MAX + 1])
 {
     struct pt_rec head;
     const uint64_t *w = rec + sizeof(head) / 8, *end = rec + words;
@@ -83,6 +96,8 @@ static int decode(const uint64_t *rec, unsigned words, struct pt_event *ev,
     ev->busy = ev->dur;
     if (head.flags & PT_RECF_BUSY)
         TAKE(ev->busy);
+    if (head.flags & PT_RECF_POLLS)
+        TAKE(ev->polls);
     if (!(head.flags & (PT_RECF_FAILED | PT_RECF_FULL)))
         TAKE(ev->ret);
     for (int i = 0; i < pt_calls[ev->op].nfields; i++) {
@@ -95,10 +110,10 @@ static int decode(const uint64_t *rec, unsigned words, struct pt_event *ev,
         TAKE(len);
         if (len > PT_STRING_MAX || (len + 7) / 8 > (uint64_t)(end - w))
             return -1;
-        char *copy = strings[kind == PT_F_PATH2];
+        char *copy = strings[pt_field_string(kind)];
         memcpy(copy, w, len);
         copy[len] = 0;
-        ev->str[kind == PT_F_PATH2] = copy;
+        ev->str[pt_field_string(kind)] = copy;
         w += (len + 7) / 8;
     }
 #undef TAKE
@@ -118,16 +133,16 @@ static void fill_cpu(const struct wd_node *node, struct pt_event *ev, int cpu_kn
 static uint64_t drain_record(struct wd *wd, struct wd_node *node, const unsigned char *rec,
                              uint64_t room)
 {
-    static char strings[2][PT_STRING_MAX + 1];
+    static char strings[PT_NSTRINGS][PT_STRING_MAX + 1];
     struct pt_rec head;
     struct pt_event ev;
 
     if (room < sizeof(uint64_t))
         return 0;
     memcpy(&head, rec, room < sizeof(head) ? sizeof(uint64_t) : sizeof(head));
-    if (head.op == PT_REC_PAD)
-        return room;
     uint64_t bytes = head.words * sizeof(uint64_t);
+    if (head.op == PT_REC_PAD)
+        return bytes <= room ? bytes : 0;
     if (bytes < sizeof(head) || bytes > room)
         return 0;
     if (head.op == PT_REC_LOSS) {
@@ -148,7 +163,8 @@ static void drain_node(struct wd *wd, struct wd_node *node)
     uint64_t size = node->proc->ring_size;
     uint64_t head = atomic_load_explicit(&ring->head, memory_order_acquire);
 
-    while (node->tail != head) {
+    /* A head behind what we have seen: a signal handler was faster than the call it interrupted. */
+    while ((int64_t)(head - node->tail) > 0) {
         uint64_t at = node->tail & (size - 1);
         uint64_t room = size - at, left = head - node->tail;
         uint64_t bytes = left > size || (left & 7)

@@ -135,10 +135,7 @@ static int look_around(struct wd_judge *j)
 /* Slurm's tasks that have neither greeted nor ended are still on their way to us. */
 static int everybody_is_here(const struct wd *wd)
 {
-    size_t unseen = 0;
-    for (size_t i = 0; i < wd->nexits; i++)
-        unseen += !wd_rank_joined(wd, wd->exits[i].task);
-    return wd->nranks + unseen >= (size_t)wd->opt.ntasks;
+    return wd->nranks + wd_tasks_unseen(wd) >= (size_t)wd->opt.ntasks;
 }
 
 static int settled(const struct look *before, const struct look *now)

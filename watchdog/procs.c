@@ -163,18 +163,32 @@ int wd_rank_joined(const struct wd *wd, int rank)
     return 0;
 }
 
-/* The number of this process among those of its rank, in the order in which they came. */
-static int next_process(struct wd *wd, int rank)
+static struct wd_rank *get_rank(struct wd *wd, int rank)
 {
     for (size_t i = 0; i < wd->nranks; i++)
         if (wd->ranks[i].rank == rank)
-            return wd->ranks[i].processes++;
+            return &wd->ranks[i];
     struct wd_rank *ranks = realloc(wd->ranks, (wd->nranks + 1) * sizeof(*ranks));
     if (!ranks)
-        return -1;
+        return NULL;
     wd->ranks = ranks;
-    wd->ranks[wd->nranks++] = (struct wd_rank){rank, 1};
-    return 0;
+    wd->ranks[wd->nranks] = (struct wd_rank){.rank = rank};
+    return &wd->ranks[wd->nranks++];
+}
+
+/* The number of this process among those of its rank, in the order in which they came. */
+static int next_process(struct wd *wd, int rank)
+{
+    struct wd_rank *r = get_rank(wd, rank);
+    return r ? r->processes++ : -1;
+}
+
+size_t wd_tasks_unseen(const struct wd *wd)
+{
+    size_t unseen = 0;
+    for (size_t i = 0; i < wd->nexits; i++)
+        unseen += !wd_rank_joined(wd, wd->exits[i].task);
+    return unseen;
 }
 
 static struct wd_proc *find_pid(struct wd *wd, pid_t pid)
@@ -273,6 +287,7 @@ void wd_greet(struct wd *wd)
     if (receive_hello(sock, &hello, &pid)) {
         wd->refused++;
     } else {
+        get_rank(wd, hello.rank < 0 ? 0 : hello.rank); /* seen, wanted or not */
         int memfd = wanted_program(wd, hello.exe) ? proc_add(wd, pid, &hello) : -1;
         answer(wd, sock, memfd);
         if (memfd >= 0)

@@ -109,7 +109,25 @@ int wd_rundir_begin(struct wd *wd, struct pt_err *err)
 
 static int complete(const struct wd *wd)
 {
-    return !wd->lost && !wd->write_error && !wd->untraced_threads;
+    return !wd->lost && !wd->write_error && !wd->untraced_threads && !wd->blind &&
+           !wd_tasks_unseen(wd);
+}
+
+/* Why the run is not complete, in a few words. */
+static const char *reason(const struct wd *wd, char *buf, size_t size)
+{
+    *buf = 0;
+    if (wd->write_error)
+        snprintf(buf, size, "cannot write: %s", strerror(wd->write_error));
+    else if (wd->lost)
+        snprintf(buf, size, "%lu events were dropped", wd->lost);
+    else if (wd->blind)
+        snprintf(buf, size, "not seen: %s", wd->blind_reason);
+    else if (wd_tasks_unseen(wd))
+        snprintf(buf, size, "%zu tasks were never seen: static programs?", wd_tasks_unseen(wd));
+    else if (wd->untraced_threads)
+        snprintf(buf, size, "%lu threads too many", wd->untraced_threads);
+    return buf;
 }
 
 static char *make_end(const struct wd *wd)
@@ -123,6 +141,8 @@ static char *make_end(const struct wd *wd)
             wd->lost, wd->untraced_threads);
     fprintf(f, "holds=%lu\nholds_timed_out=%lu\nhold_ns=%lu\nrefused=%lu\n", wd->holds,
             wd->holds_timed_out, wd->hold_ns, wd->refused);
+    char why[400];
+    fprintf(f, "complete=%d\nreason=%s\n", complete(wd), reason(wd, why, sizeof(why)));
     fprintf(f, "ended=%lu\n", wd->started_real + (wd_now() - wd->started));
     for (size_t i = 0; i < wd->nexits; i++)
         fprintf(f, "exit.%d=%d\n", wd->exits[i].task, wd->exits[i].status);
@@ -141,9 +161,12 @@ static void put_host(const struct wd *wd, FILE *f)
     fprintf(f,
             ", \"nodes\": %lu, \"events\": %lu, \"lost\": %lu, \"untraced_threads\": %lu, "
             "\"holds\": %lu, \"holds_timed_out\": %lu, \"hold_ns\": %lu, \"complete\": %s, "
-            "\"exits\": {",
+            "\"reason\": ",
             wd->nodes, wd->events, wd->lost, wd->untraced_threads, wd->holds, wd->holds_timed_out,
             wd->hold_ns, complete(wd) ? "true" : "false");
+    char why[400];
+    pt_json_string(f, reason(wd, why, sizeof(why)));
+    fputs(", \"exits\": {", f);
     for (size_t i = 0; i < wd->nexits; i++)
         fprintf(f, "%s\"%d\": %d", i ? ", " : "", wd->exits[i].task, wd->exits[i].status);
     fputs("}}", f);
@@ -261,8 +284,9 @@ void wd_rundir_summary(const struct wd *wd, char *buf, size_t size)
                      wd->nodes, wd->events, wd->lost, complete(wd) ? "complete" : "incomplete");
     if (n < 0 || (size_t)n >= size)
         return;
-    if (wd->write_error)
-        n += snprintf(buf + n, size - (size_t)n, " (%s)", strerror(wd->write_error));
+    char why[400];
+    if (!complete(wd))
+        n += snprintf(buf + n, size - (size_t)n, " (%s)", reason(wd, why, sizeof(why)));
     if (wd->holds && (size_t)n < size)
         snprintf(buf + n, size - (size_t)n, "; %lu holds%s", wd->holds,
                  wd->holds_timed_out ? ", some timed out" : "");

@@ -65,8 +65,10 @@ struct wd {
 
     /* for the record */
     uint64_t nodes, events, lost, holds, holds_timed_out, hold_ns, untraced_threads;
-    uint64_t refused;      /* greetings of others */
-    struct wd_rank *ranks; /* that have greeted */
+    uint64_t refused;       /* greetings of others */
+    uint64_t blind;         /* things that could not be seen */
+    char blind_reason[300]; /* the first of them */
+    struct wd_rank *ranks;  /* that have greeted */
     size_t nranks;
     int write_error;       /* errno: the run file could not be written */
     struct wd_exit *exits; /* of tasks, as the plugin tells them */
@@ -118,6 +120,8 @@ void wd_proc_all_ended(struct wd *wd);
 /* Is it still there?  An event of this round may have ended it. */
 int wd_proc_known(const struct wd *wd, const struct wd_proc *proc);
 int wd_rank_joined(const struct wd *wd, int rank);
+/* Tasks that have ended and were never heard of. */
+size_t wd_tasks_unseen(const struct wd *wd);
 
 /* ---- drain.c ---------------------------------------------------------------- */
 

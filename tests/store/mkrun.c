@@ -105,7 +105,7 @@ static void set_field(const struct script *s, struct pt_event *ev, const char *k
     if (field < 0)
         die(s, "unknown field");
     if (pt_field_is_string(field)) {
-        ev->str[field == PT_F_PATH2] = value;
+        ev->str[pt_field_string(field)] = value;
         return;
     }
     ev->field[field] = strtoll(value, &end, 0);

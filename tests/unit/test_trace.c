@@ -47,7 +47,7 @@ static struct pt_writer *create(void)
 }
 
 /* An event of that op in which every field differs from its neighbours. */
-static struct pt_event make_event(uint16_t op, int i, char names[2][64])
+static struct pt_event make_event(uint16_t op, int i, char names[PT_NSTRINGS][64])
 {
     struct pt_event ev = {.op = op,
                           .begin = 1000000u + (uint64_t)i * 5000,
@@ -56,6 +56,7 @@ static struct pt_event make_event(uint16_t op, int i, char names[2][64])
                           .cpu = (uint64_t)(i % 3) * 777,
                           .hold = i % 5 ? 0 : 1234};
     ev.flags = i & 1 ? PT_EV_SYNC : 0;
+    ev.polls = i % 11 ? 0 : (uint64_t)i;
     if (i % 7 == 3) {
         ev.err = 2;
         ev.ret = -1;
@@ -65,8 +66,9 @@ static struct pt_event make_event(uint16_t op, int i, char names[2][64])
     for (int f = 0; f < pt_calls[op].nfields; f++) {
         int kind = pt_calls[op].fields[f];
         if (pt_field_is_string(kind)) {
-            snprintf(names[kind == PT_F_PATH2], 64, "/dir/%d.%d", op, i / 2);
-            ev.str[kind == PT_F_PATH2] = names[kind == PT_F_PATH2];
+            int n = pt_field_string(kind);
+            snprintf(names[n], sizeof(names[n]), "/dir/%d.%d.%d", n, op, i / 2);
+            ev.str[n] = names[n];
         } else {
             ev.field[kind] = (i % 2 ? -1 : 1) * (int64_t)i * (kind + 1) * 1000003;
         }
@@ -83,10 +85,11 @@ static void assert_same(const struct pt_event *a, const struct pt_event *b)
     ck_assert_uint_eq(a->dur, b->dur);
     ck_assert_uint_eq(a->cpu, b->cpu);
     ck_assert_uint_eq(a->busy, b->busy);
+    ck_assert_uint_eq(a->polls, b->polls);
     ck_assert_uint_eq(a->hold, b->hold);
     ck_assert_int_eq(a->ret, b->ret);
     ck_assert_mem_eq(a->field, b->field, sizeof(a->field));
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < PT_NSTRINGS; i++)
         ck_assert(a->str[i] ? b->str[i] && !strcmp(a->str[i], b->str[i]) : !b->str[i]);
 }
 
@@ -94,7 +97,7 @@ static void assert_same(const struct pt_event *a, const struct pt_event *b)
 
 START_TEST(every_call_comes_back)
 {
-    char names[2][64];
+    char names[PT_NSTRINGS][64];
     struct pt_node node = {{3, 1, 2}, 10, 11, 999, "/bin/x", "/home"};
     struct pt_writer *w = create();
     ck_assert_int_eq(pt_writer_node(w, 0, &node), 0);
@@ -215,14 +218,14 @@ START_TEST(another_table_is_understood)
     pt_put32(events + 16, 2);
     /* teleport(4, 9) = 0, then pread(len 8, colour 3, off -5) = 8 */
     e += pt_put_varint(events + e, 0);
-    events[e++] = PT_ENC_ZERO;
+    e += pt_put_varint(events + e, PT_ENC_ZERO);
     e += pt_put_varint(events + e, pt_zigzag(10));
     e += pt_put_varint(events + e, 20);
     e += pt_put_varint(events + e, 3);
     e += pt_put_varint(events + e, pt_zigzag(4));
     e += pt_put_varint(events + e, pt_zigzag(9));
     e += pt_put_varint(events + e, 1);
-    events[e++] = PT_ENC_FULL;
+    e += pt_put_varint(events + e, PT_ENC_FULL);
     e += pt_put_varint(events + e, pt_zigzag(1));
     e += pt_put_varint(events + e, 2);
     e += pt_put_varint(events + e, 7);
@@ -293,7 +296,7 @@ static unsigned char *read_file(size_t *n)
 
 static void write_sample(int events)
 {
-    char names[2][64];
+    char names[PT_NSTRINGS][64];
     struct pt_node node = {{0, 0, 0}, 1, 1, 0, "x", "/"};
     struct pt_hold_peer peer = {{1, 0, 0}, 7, PT_STATE_BLOCKED};
     struct pt_hold hold = {{0, 0, 0}, 3, 99, 0, 1, &peer};

@@ -1,0 +1,228 @@
+/*
+ * Other programs: what of them will not be seen is said before they run.  And vfork,
+ * whose child runs in its parent's memory.
+ */
+#include "config.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <spawn.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "preload/sys.h"
+#include "preload/tracer.h"
+
+/* ---- can a program be traced? ------------------------------------------------------------- */
+
+/* An ELF file without an interpreter is static: nothing can be preloaded. */
+static int is_static(int fd)
+{
+    Elf64_Ehdr head;
+    Elf64_Phdr part;
+
+    if (pt_sys(SYS_pread64, fd, &head, sizeof(head), 0) != sizeof(head) ||
+        memcmp(head.e_ident, ELFMAG, SELFMAG))
+        return 0;
+    if (head.e_ident[EI_CLASS] != ELFCLASS64)
+        return 1; /* a 32-bit program cannot load us either */
+    for (int i = 0; i < head.e_phnum && i < 64; i++) {
+        off_t at = (off_t)(head.e_phoff + (size_t)i * head.e_phentsize);
+        if (pt_sys(SYS_pread64, fd, &part, sizeof(part), at) != sizeof(part))
+            return 0;
+        if (part.p_type == PT_INTERP)
+            return 0;
+    }
+    return 1;
+}
+
+static int changes_user(const struct stat *st)
+{
+    return (st->st_mode & S_ISUID && st->st_uid != (uid_t)pt_sys(SYS_geteuid)) ||
+           (st->st_mode & S_ISGID && st->st_gid != (gid_t)pt_sys(SYS_getegid));
+}
+
+/* 1 if there is such a program; records why it will not be seen, if so. */
+static int look_at(int dir, const char *path)
+{
+    struct stat st;
+    long fd = pt_sys(SYS_openat, dir, path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return 0;
+    int there = pt_sys(SYS_newfstatat, fd, "", &st, AT_EMPTY_PATH) == 0 && S_ISREG(st.st_mode);
+    if (there && pt_self.state == PT_THREAD_READY) {
+        if (changes_user(&st))
+            pt_record_blind(&pt_self, "set-user-id program", path);
+        else if (is_static(fd))
+            pt_record_blind(&pt_self, "static program", path);
+    }
+    pt_sys(SYS_close, fd);
+    return there;
+}
+
+/* The same for a name that is looked for in PATH. */
+static void look_for(const char *name)
+{
+    char path[PATH_MAX];
+    const char *dir = getenv("PATH");
+    if (strchr(name, '/') || !dir) {
+        look_at(AT_FDCWD, name);
+        return;
+    }
+    for (size_t n = strlen(name), len; *dir; dir += len + (dir[len] == ':')) {
+        len = strcspn(dir, ":");
+        if (len + n + 2 > sizeof(path))
+            continue;
+        memcpy(path, dir, len);
+        path[len] = '/';
+        memcpy(path + len + 1, name, n + 1);
+        if (look_at(AT_FDCWD, path))
+            return;
+    }
+}
+
+/* ---- exec ------------------------------------------------------------------------------------ */
+
+#define REAL_CALL(rtype, name, params) \
+    static rtype(*real) params;        \
+    if (!real)                         \
+    real = (rtype(*) params)pt_real(#name)
+
+PT_EXPORT int execve(const char *path, char *const argv[], char *const envp[])
+{
+    REAL_CALL(int, execve, (const char *, char *const[], char *const[]));
+    look_at(AT_FDCWD, path);
+    return real(path, argv, envp);
+}
+
+PT_EXPORT int execveat(int dir, const char *path, char *const argv[], char *const envp[], int flags)
+{
+    REAL_CALL(int, execveat, (int, const char *, char *const[], char *const[], int));
+    look_at(dir, path);
+    return real(dir, path, argv, envp, flags);
+}
+
+PT_EXPORT int execv(const char *path, char *const argv[])
+{
+    REAL_CALL(int, execv, (const char *, char *const[]));
+    look_at(AT_FDCWD, path);
+    return real(path, argv);
+}
+
+PT_EXPORT int execvp(const char *name, char *const argv[])
+{
+    REAL_CALL(int, execvp, (const char *, char *const[]));
+    look_for(name);
+    return real(name, argv);
+}
+
+PT_EXPORT int execvpe(const char *name, char *const argv[], char *const envp[])
+{
+    REAL_CALL(int, execvpe, (const char *, char *const[], char *const[]));
+    look_for(name);
+    return real(name, argv, envp);
+}
+
+/* The arguments of an execl call as an array; `ap` stays behind their NULL. */
+#define COLLECT(arg, ap)            \
+    size_t n = 1;                   \
+    va_list ap;                     \
+    va_start(ap, arg);              \
+    while (va_arg(ap, char *))      \
+        n++;                        \
+    va_end(ap);                     \
+    char *argv[n + 1];              \
+    va_start(ap, arg);              \
+    argv[0] = (char *)arg;          \
+    for (size_t i = 1; i <= n; i++) \
+    argv[i] = va_arg(ap, char *)
+
+PT_EXPORT int execl(const char *path, const char *arg, ...)
+{
+    COLLECT(arg, ap);
+    va_end(ap);
+    return execv(path, argv);
+}
+
+PT_EXPORT int execlp(const char *name, const char *arg, ...)
+{
+    COLLECT(arg, ap);
+    va_end(ap);
+    return execvp(name, argv);
+}
+
+PT_EXPORT int execle(const char *path, const char *arg, ...)
+{
+    COLLECT(arg, ap);
+    char *const *envp = va_arg(ap, char *const *);
+    va_end(ap);
+    return execve(path, argv, envp);
+}
+
+PT_EXPORT int posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,
+                          const posix_spawnattr_t *attr, char *const argv[], char *const envp[])
+{
+    REAL_CALL(int, posix_spawn,
+              (pid_t *, const char *, const posix_spawn_file_actions_t *, const posix_spawnattr_t *,
+               char *const[], char *const[]));
+    look_at(AT_FDCWD, path);
+    return real(pid, path, actions, attr, argv, envp);
+}
+
+PT_EXPORT int posix_spawnp(pid_t *pid, const char *name, const posix_spawn_file_actions_t *actions,
+                           const posix_spawnattr_t *attr, char *const argv[], char *const envp[])
+{
+    REAL_CALL(int, posix_spawnp,
+              (pid_t *, const char *, const posix_spawn_file_actions_t *, const posix_spawnattr_t *,
+               char *const[], char *const[]));
+    look_for(name);
+    return real(pid, name, actions, attr, argv, envp);
+}
+
+/* ---- vfork --------------------------------------------------------------------------------------
+ */
+
+/*
+ * The child of vfork runs on its parent's stack, thread and memory until it calls exec,
+ * and what it does with its descriptors must not be taken for the parent's.  So a flag is
+ * set around the system call.  No C function can do that (its frame would be the child's to
+ * destroy), but libc's own way works: the return address waits in a register.
+ */
+pid_t pt_vfork_failed(long error) __attribute__((used));
+
+pid_t pt_vfork_failed(long error)
+{
+    errno = (int)-error;
+    return -1;
+}
+
+#if defined(__x86_64__)
+__asm__(".pushsection .text\n"
+        ".globl vfork\n"
+        ".type vfork, @function\n"
+        ".globl __vfork\n"
+        ".type __vfork, @function\n"
+        "vfork:\n"
+        "__vfork:\n"
+        "    popq %rdi\n"
+        "    movq pt_vforked@gottpoff(%rip), %rdx\n"
+        "    movl $1, %fs:(%rdx)\n"
+        "    movl $58, %eax\n" /* SYS_vfork */
+        "    syscall\n"
+        "    pushq %rdi\n"
+        "    testq %rax, %rax\n"
+        "    je 1f\n" /* the child: the flag stays until it is gone */
+        "    movl $0, %fs:(%rdx)\n"
+        "    js 2f\n"
+        "1:  ret\n"
+        "2:  movq %rax, %rdi\n"
+        "    jmp pt_vfork_failed\n"
+        ".size vfork, .-vfork\n"
+        ".popsection\n");
+#endif

@@ -1,0 +1,316 @@
+#!/usr/bin/env bash
+# Things that break tracers.  Each program must do the same as without the tracer, must
+# not hang, and what it did must be in the trace.
+set -u
+watchd=$top_builddir/watchdog/ptwatchd
+tracer=$top_builddir/preload/.libs/libparatrace.so
+ptdump=$top_builddir/hdf5store/ptdump
+hazards=$top_builddir/tests/tracer/hazards2
+source=$top_srcdir/tests/tracer/hazards2.c
+work=$(mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
+failed=0
+unset "${!SLURM@}" "${!OMPI_@}" "${!PMIX_@}" "${!PMI_@}" LD_PRELOAD
+export LC_ALL=C
+
+note() { printf '%-4s %s\n' "$1" "$2"; }
+bad() {
+    note FAIL "$1"
+    failed=1
+    faults=$((faults + 1))
+}
+
+# The calls of a run as "node call(...) = result"; what the tracer itself notes is left out.
+calls() {
+    "$ptdump" "$work/$1.run"/*.ptrun | sed -n \
+        -e 's/^\([0-9.]*\):[0-9]* [^ ]* [a-z]* */\1 /;T' -e 's/ <[0-9.]*>.*//' \
+        -e '/^[0-9.]* \(exit\|exec\|inherited\|blind\)(/d' -e p
+}
+
+# hazard NAME STATUS SPEC COMMAND...: twice, in directories of their own.  $preload: what
+# goes into LD_PRELOAD, $varies: the output is not the same each time.
+hazard() {
+    local name=$1 want=$2 spec=$3 status plain
+    shift 3
+    faults=0
+    mkdir "$work/$name.plain" "$work/$name" || exit 1
+    local dir
+    for dir in "$work/$name.plain" "$work/$name"; do
+        [ -z "${before:-}" ] || (cd "$dir" && eval "$before")
+    done
+    (cd "$work/$name.plain" && LD_PRELOAD=${plain_preload:-} timeout -k 1 10 "$@") \
+        >"$work/$name.plain.out" 2>"$work/$name.plain.err" </dev/null
+    plain=$?
+    (cd "$work/$name" && timeout -k 1 10 "$watchd" --preload "${preload:-$tracer}" \
+        --out "$work/$name.run" --spec "$spec" -- "$@") \
+        >"$work/$name.out" 2>"$work/$name.err" </dev/null
+    status=$?
+    if [ $plain != "$want" ]; then
+        bad "$name: exit status $plain, not $want, without the tracer: the test is wrong"
+    elif [ $status = 124 ] || [ $status = 137 ]; then
+        bad "$name: hangs"
+    elif [ $status != "$want" ]; then
+        bad "$name: exit status $status, not $want"
+    elif [ -z "${varies:-}" ] && ! cmp -s "$work/$name.plain.out" "$work/$name.out"; then
+        bad "$name: another output: $(head -n 3 "$work/$name.out")"
+    fi
+    [ $faults = 0 ] || {
+        head -n 5 "$work/$name.err"
+        return 1
+    }
+    calls "$name" >"$work/$name.calls"
+}
+
+# expect NAME NUMBER PATTERN: so many calls match.  A number may be a range LOW-HIGH.
+expect() {
+    local got
+    got=$(grep -cE "$3" "$work/$1.calls")
+    [ "$got" -ge "${2%-*}" ] && [ "$got" -le "${2#*-}" ] ||
+        bad "$1: $got calls match '$3', not $2"
+}
+
+# expect_touch NAME FILE [NODE] [TIMES]: open, write, close.
+expect_touch() {
+    expect "$1" "${4:-1}" "^${3:-0} open\(\"$2\", O_WRONLY\|O_CREAT, 0600\) = "
+}
+
+ok() {
+    [ $faults != 0 ] || note ok "$1 ($(wc -l <"$work/$1.calls") calls)"
+}
+
+# What the run says of itself: json NAME KEY.
+json() {
+    python3 -c 'import json, sys; d = json.load(open(sys.argv[1])); print(d.get(sys.argv[2],
+        d["hosts"][0].get(sys.argv[2])))' "$work/$1.run/run.json" "$2"
+}
+
+# The trace says that it cannot have seen everything.
+expect_blind() {
+    grep -q blind "$work/$1.run"/*.ptrun || {
+        note note "$1: runs of this version do not say what they cannot see"
+        return
+    }
+    [ "$(json "$1" complete)" = False ] || bad "$1: the run calls itself complete"
+    "$ptdump" "$work/$1.run"/*.ptrun | grep -q blind || grep -q 'incomplete (' "$work/$1.err" ||
+        bad "$1: no reason given"
+}
+
+mkdir "$work/bin"
+compile() {
+    local out=$1
+    shift
+    gcc -O1 -g -I"$top_builddir" -pthread -o "$work/bin/$out" "$source" "$@" 2>"$work/$out.err"
+}
+
+# ---- before main and after it -------------------------------------------------------------
+
+if compile libio.so -DLIBRARY -shared -fPIC; then
+    for order in first last; do
+        lib=$work/bin/libio.so
+        [ $order = first ] && both=$lib:$tracer || both=$tracer:$lib
+        if plain_preload=$lib preload=$both hazard "library-$order" 3 "" "$hazards" plain; then
+            for file in constructor first second destructor; do
+                expect_touch "library-$order" $file
+            done
+            expect "library-$order" 4 '^0 write\([0-9]+, 1\) = 1$'
+            expect "library-$order" 4 '^0 close\('
+            ok "library-$order"
+        fi
+    done
+else
+    note skip 'library: gcc cannot build it'
+fi
+
+if hazard atexit 4 "" "$hazards" atexit; then
+    expect_touch atexit main
+    expect_touch atexit atexit
+    ok atexit
+fi
+
+if hazard _exit 7 "" "$hazards" _exit; then
+    expect_touch _exit main
+    expect_touch _exit thread 0.0.1
+    expect _exit 2 ' close\('
+    ok _exit
+fi
+
+if hazard closerange 0 "" "$hazards" closerange; then
+    expect_touch closerange before 0 5
+    expect closerange 1 '^0 open\("after", .* = 3$'
+    expect closerange 1 '^0 write\(3, 1\) = 1$'
+    ok closerange
+fi
+
+# ---- signal handlers ------------------------------------------------------------------------
+
+# said NAME WORD: the number that the program printed behind the word.
+said() { sed -n "s/^$2 //p" "$work/$1.out"; }
+
+if varies=1 hazard signals 0 "" "$hazards" signals; then
+    expect signals "$(said signals main)" '^0 pwrite\([0-9]+, 64, [0-9]+\) = 64$'
+    expect signals "$(said signals handler)" '^0 pwrite\([0-9]+, 1, [0-9]+\) = 1$'
+    ok signals
+fi
+
+# ---- processes --------------------------------------------------------------------------------
+
+if varies=1 hazard fork 0 "" "$hazards" fork; then
+    expect_touch fork child '0\.[0-9]+\.0' 30
+    expect fork 30 '^0\.[0-9]+\.0 write\([0-9]+, 1\) = 1$'
+    for n in 100 101 102 103; do
+        expect fork "$(said fork "thread $n")" "^0\.0\.[0-9]+ pwrite\([0-9]+, $n, [0-9]+\) = $n$"
+    done
+    ok fork
+fi
+
+if hazard vfork 0 "" "$hazards" vfork; then
+    grep '^0 ' "$work/vfork.calls" | grep -vE ' (waitpid|v?fork|printf|vfprintf)\(' >"$work/vfork.got"
+    diff - "$work/vfork.got" >"$work/vfork.diff" <<'END' ||
+0 open("kept", O_WRONLY|O_CREAT, 0600) = 3
+0 open("other", O_WRONLY|O_CREAT, 0600) = 4
+0 write(3, 4) = 4
+0 write(4, 5) = 5
+0 close(3) = 0
+0 close(4) = 0
+END
+        {
+            bad 'vfork: the parent has calls of its child'
+            cat "$work/vfork.diff"
+        }
+    # A descriptor that seemed closed, or another file's, would be announced anew.
+    ! "$ptdump" "$work/vfork.run"/*.ptrun | grep -E '^0:.* inherited\(' ||
+        bad 'vfork: the parent lost its descriptors'
+    ok vfork
+fi
+
+if hazard spawn 0 "" "$hazards" spawn; then
+    cmp -s "$work/spawn.plain/spawned" "$work/spawn/spawned" || bad 'spawn: another file'
+    expect spawn 1 '^0 write\(3, 1\) = 1$'
+    expect spawn 1 '^0\.1\.0 write\(1, 6\) = 6$'
+    "$ptdump" "$work/spawn.run"/*.ptrun | grep -E '^0\.1\.0:.* inherited\(1, ".*/spawned"' >"$work/spawn.got" ||
+        bad "spawn: the child's output is not known to be the file"
+    ok spawn
+fi
+
+if [ "$(id -u)" = 0 ] && cp "$hazards" "$work/bin/suid" && chown 65534 "$work/bin/suid" &&
+    chmod 4755 "$work/bin/suid" && "$work/bin/suid" whoami >"$work/suid.probe" || [ $? = 8 ] &&
+    grep -q 'is not' "$work/suid.probe" 2>/dev/null; then
+    if hazard suid 8 "" sh -c "echo x >file; exec '$work/bin/suid' whoami"; then
+        expect suid 1 '^0 open\("file", '
+        expect_blind suid
+        ok suid
+    fi
+else
+    note skip 'suid: needs root and a file system with set-uid programs'
+fi
+
+# ---- threads ------------------------------------------------------------------------------------
+
+# There may be fewer rings than threads: then the run says how many it did not see.
+if hazard many 0 "" "$hazards" many; then
+    nodes=$(json many nodes) untraced=$(json many untraced_threads)
+    [ $((nodes + untraced)) = 301 ] || bad "many: $nodes nodes and $untraced untraced threads"
+    [ "$untraced" = 0 ] || [ "$(json many complete)" = False ] ||
+        bad 'many: the run calls itself complete'
+    expect many $((nodes - 1)) '^0\.0\.[0-9]+ open\("many'
+    expect_touch many main
+    ok many
+fi
+
+# ---- killed ---------------------------------------------------------------------------------------
+
+# A call is counted when it has returned: the trace may know of one more.
+if varies=1 hazard sigkill 9 "" "$hazards" sigkill; then
+    for n in 100 101 102 103; do
+        low=$(said sigkill "thread $n")
+        expect sigkill "$low-$((low + 1))" \
+            "^0\.1\.[0-9]+ pwrite\([0-9]+, $n, [0-9]+\) = $n$"
+    done
+    ok sigkill
+fi
+
+# orphan: the watchdog is killed; the program goes on and ends with its own status.
+faults=0
+mkdir "$work/orphan"
+(
+    cd "$work/orphan" || exit 1
+    exec "$watchd" --preload "$tracer" --out "$work/orphan.run" --spec buffer=64K -- \
+        sh -c "timeout -k 1 20 '$hazards' orphan; echo \$? >status" </dev/null >"$work/orphan.out" 2>&1
+) &
+watchdog=$!
+sleep 0.5
+kill -KILL $watchdog || bad 'orphan: the watchdog had ended before'
+wait $watchdog 2>>"$work/orphan.out"
+: >"$work/orphan/go"
+for _ in $(seq 100); do
+    [ ! -s "$work/orphan/status" ] || break
+    sleep 0.2
+done
+status=$(cat "$work/orphan/status" 2>/dev/null)
+if [ "$status" = 6 ]; then
+    "$ptdump" "$work/orphan.run"/*.ptrun >"$work/orphan.calls" 2>"$work/orphan.err" ||
+        bad 'orphan: what was written before the kill cannot be read'
+    ok orphan
+else
+    bad "orphan: exit status '$status', not 6"
+fi
+
+# ---- a full ring ------------------------------------------------------------------------------------
+
+if hazard drop 6 buffer=64K,full=drop "$hazards" loop 200000; then
+    kept=$(grep -c ' pwrite(' "$work/drop.calls")
+    lost=$("$ptdump" "$work/drop.run"/*.ptrun | awk '/^LOSS/ { n += $2 } END { print n + 0 }')
+    others=$(grep -cE ' (open|close)\(' "$work/drop.calls")
+    # open and close may be among the lost
+    [ $((kept + lost + others)) = 200002 ] || bad "drop: $kept kept and $lost lost of 200000"
+    [ "$(json drop lost)" = "$lost" ] || bad "drop: run.json says $(json drop lost) lost, not $lost"
+    ok drop
+fi
+
+if hazard wait 6 buffer=64K "$hazards" loop 200000; then
+    expect wait 200000 '^0 pwrite\([0-9]+, 64, [0-9]+\) = 64$'
+    [ "$(json wait lost)" = 0 ] || bad "wait: $(json wait lost) lost"
+    ok wait
+fi
+
+# ---- other builds of the same program ----------------------------------------------------------------
+
+if compile ownmalloc -DOWN_MALLOC -fno-builtin; then
+    if before='echo "a = b" >allocator.conf' hazard ownmalloc 3 "" "$work/bin/ownmalloc" plain; then
+        expect_touch ownmalloc first
+        expect_touch ownmalloc second
+        ok ownmalloc
+    fi
+    # The allocator's library may also be a preloaded one, and its first use our own.
+    if before='echo "a = b" >allocator.conf' hazard ownmalloc-threads 0 "" "$work/bin/ownmalloc" many; then
+        ok ownmalloc-threads
+    fi
+else
+    note skip 'ownmalloc: gcc cannot build it'
+fi
+
+if compile asan -fsanitize=address && "$work/bin/asan" whoami >/dev/null 2>&1 || [ $? = 8 ]; then
+    if hazard asan 3 "" "$work/bin/asan" plain; then
+        expect_touch asan first
+        expect_touch asan second
+        ok asan
+    fi
+else
+    note skip 'asan: gcc cannot build it'
+fi
+
+if compile static -static; then
+    if hazard static 3 "" "$work/bin/static" plain; then
+        expect_blind static
+        ok static
+    fi
+    if hazard static-exec 3 "" sh -c "echo x >file; '$work/bin/static' plain"; then
+        expect static-exec 1 '^0 open\("file", '
+        expect_blind static-exec
+        ok static-exec
+    fi
+else
+    note skip 'static: gcc cannot build it'
+fi
+
+exit $failed
