@@ -47,7 +47,7 @@ struct pt_rec {
     uint16_t op;
     uint16_t words; /* of the whole record */
     uint32_t flags;
-    uint64_t begin; /* CLOCK_MONOTONIC, ns; PT_REC_LOSS: number of events lost */
+    uint64_t begin; /* in the units of pt_shm.tsc; PT_REC_LOSS: number of events lost */
     uint64_t dur;
 };
 
@@ -78,6 +78,9 @@ struct pt_ring {
     _Atomic uint64_t io_done; /* completed I/O events */
     _Atomic uint32_t phase;   /* PT_PHASE_WORD */
     _Atomic uint32_t state;   /* enum pt_slot_state */
+    _Atomic uint64_t dropped; /* events, in all: those of the last loss may have no record */
+    uint64_t exit_begin;      /* when the node ended, 0: it has not; later events are possible */
+    uint64_t exit_cpu;        /* CPU time in the gap before that, ns */
     int32_t tid;
     int32_t thread; /* number within the process */
     uint64_t start; /* where the first think time begins */
@@ -101,6 +104,8 @@ struct pt_shm {
     uint64_t slot_size;  /* bytes, ring head and data */
     uint64_t first_slot; /* offset of slot 0 */
     uint32_t full;       /* enum pt_full */
+    uint32_t tsc;        /* times are ticks of the processor's counter; 0: CLOCK_MONOTONIC, ns */
+    uint64_t tick_mult;  /* ns = ticks * tick_mult >> 32 */
     int32_t watchdog;    /* its pid: is it still there? */
     struct pt_name name; /* of the process' first thread */
     _Atomic uint32_t next_slot;

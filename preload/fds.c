@@ -9,30 +9,30 @@
 #include "preload/sys.h"
 #include "preload/tracer.h"
 
-#define MAX_FDS 65536
+#define UNKNOWN PT_FD_UNKNOWN
+#define FILE_FD PT_FD_FILE
+#define CHANNEL PT_FD_CHANNEL
+#define IGNORED PT_FD_IGNORED
 
-enum kind { UNKNOWN, FILE_FD, CHANNEL, IGNORED };
-
-/* kind in the low byte, handle in the high half */
 #define ENTRY(kind, handle) ((uint64_t)(handle) << 32 | (kind))
-#define ENTRY_KIND(entry)   ((enum kind)((entry)&0xff))
+#define ENTRY_KIND(entry)   ((enum pt_fd_kind)((entry)&0xff))
 #define ENTRY_HANDLE(entry) ((uint32_t)((entry) >> 32))
 
-static _Atomic uint64_t table[MAX_FDS];
+_Atomic uint64_t pt_fd_table[PT_MAX_FDS];
 static _Atomic uint32_t handles;
 
-static void entry_set(int fd, enum kind kind, uint32_t handle)
+static void entry_set(int fd, enum pt_fd_kind kind, uint32_t handle)
 {
-    if (fd >= 0 && fd < MAX_FDS)
-        atomic_store_explicit(&table[fd], ENTRY(kind, handle), memory_order_release);
+    if (fd >= 0 && fd < PT_MAX_FDS)
+        atomic_store_explicit(&pt_fd_table[fd], ENTRY(kind, handle), memory_order_release);
 }
 
 static uint64_t entry_get(int fd)
 {
     if (fd < 0)
         return ENTRY(IGNORED, 0);
-    return fd < MAX_FDS ? atomic_load_explicit(&table[fd], memory_order_acquire)
-                        : ENTRY(UNKNOWN, 0);
+    return fd < PT_MAX_FDS ? atomic_load_explicit(&pt_fd_table[fd], memory_order_acquire)
+                           : ENTRY(UNKNOWN, 0);
 }
 
 static uint32_t new_handle(void)
@@ -58,7 +58,7 @@ static int fill_ident(int fd, struct pt_pass *pass, mode_t *mode)
 }
 
 /* Standard output and error that go to a pipe go to the launcher: nobody's I/O. */
-static enum kind kind_of(int fd, mode_t mode)
+static enum pt_fd_kind kind_of(int fd, mode_t mode)
 {
     if (S_ISREG(mode) || S_ISDIR(mode) || S_ISBLK(mode))
         return FILE_FD;
@@ -75,7 +75,7 @@ static uint64_t classify(struct pt_thread *t, int fd)
 
     if (fill_ident(fd, &pass, &mode))
         return ENTRY(IGNORED, 0); /* not open: the call will fail by itself */
-    enum kind kind = kind_of(fd, mode);
+    enum pt_fd_kind kind = kind_of(fd, mode);
     if (kind == FILE_FD) {
         snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
         long n = pt_sys(SYS_readlinkat, AT_FDCWD, link, path, sizeof(path) - 1);
@@ -93,7 +93,7 @@ static uint64_t classify(struct pt_thread *t, int fd)
     return ENTRY(kind, pass.ident.handle);
 }
 
-int pt_fds_class(struct pt_thread *t, int fd, struct pt_pass *pass)
+int pt_fds_class_slow(struct pt_thread *t, int fd, struct pt_pass *pass)
 {
     uint64_t entry = entry_get(fd);
     if (PT_UNLIKELY(ENTRY_KIND(entry) == UNKNOWN))
@@ -122,7 +122,7 @@ void pt_fds_opened(int fd, struct pt_pass *pass)
     mode_t mode;
     if (fill_ident(fd, pass, &mode))
         return;
-    enum kind kind = kind_of(fd, mode);
+    enum pt_fd_kind kind = kind_of(fd, mode);
     pass->ident.handle = kind == FILE_FD ? new_handle() : 0;
     entry_set(fd, kind, pass->ident.handle);
 }
@@ -139,14 +139,14 @@ int64_t pt_fds_word(int fd)
 
 void pt_fds_closed_range(unsigned first, unsigned last)
 {
-    for (unsigned fd = first; fd <= last && fd < MAX_FDS; fd++)
+    for (unsigned fd = first; fd <= last && fd < PT_MAX_FDS; fd++)
         if (ENTRY_KIND(entry_get((int)fd)) != UNKNOWN)
             entry_set((int)fd, UNKNOWN, 0);
 }
 
 int64_t pt_fds_copied(int64_t fd_word, int fd2)
 {
-    enum kind kind = ENTRY_KIND(entry_get(PT_FD_OF(fd_word)));
+    enum pt_fd_kind kind = ENTRY_KIND(entry_get(PT_FD_OF(fd_word)));
     uint32_t handle = kind == FILE_FD ? new_handle() : 0;
     entry_set(fd2, kind, handle);
     return PT_FD_WORD(fd2, handle);
@@ -155,7 +155,7 @@ int64_t pt_fds_copied(int64_t fd_word, int fd2)
 /* The child's handles are its own: each descriptor is announced again at its first use. */
 void pt_fds_forked(void)
 {
-    for (int fd = 0; fd < MAX_FDS; fd++)
+    for (int fd = 0; fd < PT_MAX_FDS; fd++)
         if (ENTRY_KIND(entry_get(fd)) == FILE_FD)
             entry_set(fd, UNKNOWN, 0);
     atomic_store(&handles, 0);

@@ -28,7 +28,7 @@ uint64_t pt_hold(struct pt_thread *t, uint16_t op)
 {
     struct pt_ring *ring = t->ring;
     struct timespec second = {1, 0};
-    uint64_t from = pt_now();
+    uint64_t from = pt_clock(CLOCK_MONOTONIC);
 
     atomic_store(&ring->phase, PT_PHASE_WORD(PT_PHASE_HELD, op));
     atomic_store(&ring->hold, PT_HOLD_ASKED);
@@ -39,5 +39,5 @@ uint64_t pt_hold(struct pt_thread *t, uint16_t op)
             break;
     }
     atomic_store(&ring->hold, PT_HOLD_NONE);
-    return pt_now() - from;
+    return pt_clock(CLOCK_MONOTONIC) - from;
 }

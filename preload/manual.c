@@ -14,8 +14,8 @@
 #include <unistd.h>
 #include <wchar.h>
 
+#include "preload/record.h"
 #include "preload/sys.h"
-#include "preload/tracer.h"
 
 #define REAL(name)    ((__typeof__(&name))real(&real_##name, #name))
 #define DECLARE(name) static void *_Atomic real_##name
@@ -36,7 +36,6 @@ static int pass_begin(struct pt_thread *t, struct pt_pass *pass, int cls, uint16
     if (cls < 0)
         return 0;
     pass->cls = (enum pt_class)cls;
-    pass->flags = 0;
     pt_pass_begin(t, pass, op);
     return 1;
 }

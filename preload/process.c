@@ -65,7 +65,7 @@ static void fill_hello(struct pt_hello *hello)
     hello->version = PT_SHM_VERSION;
     hello->rank = find_rank();
     hello->pid = (int32_t)pt_sys(SYS_getpid);
-    hello->start = pt_now();
+    hello->start = pt_clock(CLOCK_MONOTONIC);
     pt_sys(SYS_readlinkat, AT_FDCWD, "/proc/self/exe", hello->exe, sizeof(hello->exe) - 1);
     if (pt_sys(SYS_getcwd, hello->cwd, sizeof(hello->cwd)) < 0)
         hello->cwd[0] = 0;
@@ -132,8 +132,15 @@ static void use(const struct pt_welcome *welcome, const int fds[2])
     bell = map(fds[1], sizeof(struct pt_bell));
     pt_sys(SYS_close, fds[0]);
     pt_sys(SYS_close, fds[1]);
-    if (memory && bell && memory->magic == PT_SHM_MAGIC && memory->version == PT_SHM_VERSION)
-        atomic_store_explicit(&shm, memory, memory_order_release);
+    if (!memory || !bell || memory->magic != PT_SHM_MAGIC || memory->version != PT_SHM_VERSION)
+        return;
+    if (memory->tsc)
+        pt_ticks = (struct pt_ticks){
+            .tsc = 1,
+            .long_time = ((uint64_t)PT_LONG_NS << 32) / memory->tick_mult,
+            .mult = memory->tick_mult,
+        };
+    atomic_store_explicit(&shm, memory, memory_order_release);
 }
 
 static void introduce(const char *name)

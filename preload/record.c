@@ -5,36 +5,29 @@
 #include <string.h>
 
 #include "common/spec.h"
+#include "preload/record.h"
 #include "preload/sys.h"
-#include "preload/tracer.h"
-
-#define HEAD_WORDS (sizeof(struct pt_rec) / sizeof(uint64_t))
-#define SOMETIMES  (PT_RECF_CPU | PT_RECF_HELD | PT_RECF_BUSY | PT_RECF_POLLS)
-
-/*
- * Room that is left when a record is begun: a signal handler that interrupts us here
- * may write one too, after we have looked how much there is.
- */
-#define SLACK_BYTES (PT_REC_MAX_WORDS * sizeof(uint64_t))
 
 /* ---- time ---------------------------------------------------------------------------- */
 
-/* The CPU time used since the clock was read last, less what short gaps and calls took. */
+/* The CPU time used since the clock was read last, less what short gaps and calls took, ns. */
 static uint64_t cpu_used(struct pt_thread *t, uint64_t at_most)
 {
     uint64_t cpu = pt_clock(CLOCK_THREAD_CPUTIME_ID), used = cpu - t->cpu_at;
-    used = used > t->short_ns ? used - t->short_ns : 0;
+    uint64_t in_between = pt_to_ns(t->short_time);
+    used = used > in_between ? used - in_between : 0;
     t->cpu_at = cpu;
-    t->short_ns = 0;
+    t->short_time = 0;
+    at_most = pt_to_ns(at_most);
     return used < at_most ? used : at_most;
 }
 
 /* What of the gap before this call was spent on the CPU. */
-static inline void measure_gap(struct pt_thread *t, struct pt_pass *pass)
+static void measure_gap(struct pt_thread *t, struct pt_pass *pass)
 {
     uint64_t gap = pass->begin - t->end;
-    if (PT_LIKELY(gap <= PT_LONG_NS)) {
-        t->short_ns += gap;
+    if (gap <= pt_ticks.long_time) {
+        t->short_time += gap;
         return;
     }
     pass->cpu = cpu_used(t, gap);
@@ -42,64 +35,31 @@ static inline void measure_gap(struct pt_thread *t, struct pt_pass *pass)
 }
 
 /* What of the call was spent on the CPU: does it spin or sleep when it waits? */
-static inline void measure_call(struct pt_thread *t, struct pt_pass *pass, uint64_t dur)
+PT_COLD void pt_measure_call(struct pt_thread *t, struct pt_pass *pass, uint64_t dur)
 {
-    if (PT_LIKELY(dur <= PT_LONG_NS)) {
-        t->short_ns += dur;
-        return;
-    }
     pass->busy = cpu_used(t, dur);
     pass->flags |= PT_RECF_BUSY;
 }
 
-/* ---- the phase -------------------------------------------------------------------------- */
-
-static inline void set_phase(struct pt_thread *t, enum pt_phase phase, uint16_t op)
-{
-    atomic_store_explicit(&t->ring->phase, PT_PHASE_WORD(phase, op), memory_order_release);
-}
-
-static inline int to_be_held(const struct pt_thread *t)
+static int to_be_held(const struct pt_thread *t)
 {
     uint64_t period = atomic_load_explicit(&t->ring->hold_period, memory_order_relaxed);
-    return PT_UNLIKELY(period != 0) && !t->inner &&
+    return period && !t->inner &&
            atomic_load_explicit(&t->ring->io_done, memory_order_relaxed) % period == 0;
 }
 
-void pt_pass_begin(struct pt_thread *t, struct pt_pass *pass, uint16_t op)
+PT_COLD void pt_pass_begin_slow(struct pt_thread *t, struct pt_pass *pass, uint16_t op)
 {
-    static const unsigned char phases[PT_NCLASSES] = {
-        [PT_CLASS_IO] = PT_PHASE_IO,
-        [PT_CLASS_SYNC] = PT_PHASE_SYNC,
-        [PT_CLASS_IDLE] = PT_PHASE_IDLE,
-        [PT_CLASS_NAME] = PT_PHASE_IO,
-    };
-    pass->begin = pt_now();
-    if (PT_UNLIKELY(t->poll.count) && t->poll.op != op)
+    if (t->poll.count && t->poll.op != op)
         pt_polls_end(t);
     measure_gap(t, pass);
     if (pass->cls == PT_CLASS_IO && to_be_held(t)) {
         pass->hold = pt_hold(t, op);
         pass->flags |= PT_RECF_HELD;
         t->cpu_at = pt_clock(CLOCK_THREAD_CPUTIME_ID);
-        t->short_ns = 0;
+        t->short_time = 0;
         pass->begin = pt_now();
     }
-    set_phase(t, phases[pass->cls], op);
-}
-
-static inline void count(_Atomic uint64_t *counter)
-{
-    uint64_t n = atomic_load_explicit(counter, memory_order_relaxed) + 1;
-    atomic_store_explicit(counter, n, memory_order_release);
-}
-
-void pt_pass_done(struct pt_thread *t, const struct pt_pass *pass)
-{
-    if (pass->cls == PT_CLASS_IO && !t->inner)
-        count(&t->ring->io_done);
-    count(&t->ring->events);
-    set_phase(t, PT_PHASE_COMPUTE, 0);
 }
 
 /* ---- records ----------------------------------------------------------------------------- */
@@ -119,18 +79,19 @@ static int wait_for_room(struct pt_thread *t, uint64_t seen_tail)
     return 0;
 }
 
-/*
- * Moves the thread's end of the ring, in one instruction where the processor has one:
- * a signal handler that comes in between then gets a place of its own.
- */
-static inline uint64_t take(struct pt_thread *t, uint64_t bytes)
+PT_COLD int pt_make_room(struct pt_thread *t, uint64_t need)
 {
-#if defined(__x86_64__)
-    __asm__ volatile("xaddq %0, %1" : "+r"(bytes), "+m"(t->reserved) : : "cc");
-    return bytes;
-#else
-    return __atomic_fetch_add(&t->reserved, bytes, __ATOMIC_RELAXED);
-#endif
+    for (;;) {
+        uint64_t tail = atomic_load_explicit(&t->ring->tail, memory_order_acquire);
+        t->limit = tail + t->mask + 1;
+        if (t->reserved + need + PT_SLACK_BYTES <= t->limit)
+            return 1;
+        if (pt_process_shm()->full == PT_FULL_DROP || wait_for_room(t, tail)) {
+            t->lost++;
+            pt_count(&t->ring->dropped);
+            return 0;
+        }
+    }
 }
 
 static void put_pad(unsigned char *at, uint64_t bytes)
@@ -140,112 +101,44 @@ static void put_pad(unsigned char *at, uint64_t bytes)
     pad->words = (uint16_t)(bytes / sizeof(uint64_t));
 }
 
-static int has_room(struct pt_thread *t, uint64_t need)
+PT_COLD void *pt_wrap(struct pt_thread *t, uint64_t at, uint64_t need)
 {
-    const struct pt_shm *shm = pt_process_shm();
+    uint64_t size = t->mask + 1;
     for (;;) {
-        uint64_t tail = atomic_load_explicit(&t->ring->tail, memory_order_acquire);
-        if (PT_LIKELY(t->reserved + need + SLACK_BYTES - tail <= shm->ring_size))
-            return 1;
-        if (shm->full == PT_FULL_DROP || wait_for_room(t, tail)) {
-            t->lost++;
-            return 0;
+        put_pad(t->data + at, size - at);
+        put_pad(t->data, need - (size - at));
+        if (t->reserved + need + PT_SLACK_BYTES > t->limit && !pt_make_room(t, need)) {
+            pt_pass_commit(t);
+            return NULL;
         }
+        at = pt_take(t, need) & t->mask;
+        if (at + need <= size)
+            return t->data + at;
     }
 }
 
-/* Makes everything written so far visible, unless we have interrupted ourselves. */
-static inline void release(struct pt_thread *t)
+PT_COLD int pt_record_loss(struct pt_thread *t)
 {
-    if (--t->writing)
-        return;
-    uint64_t old = atomic_load_explicit(&t->ring->head, memory_order_relaxed), head;
-    do {
-        head = *(volatile uint64_t *)&t->reserved;
-        atomic_store_explicit(&t->ring->head, head, memory_order_release);
-    } while (PT_UNLIKELY(head != *(volatile uint64_t *)&t->reserved));
-    if (PT_UNLIKELY((old ^ head) & (pt_process_shm()->ring_size / 2)))
-        pt_bell_ring(); /* half a ring is full: time to drain it */
-}
-
-/* A place for `words` contiguous words; NULL if the event has to be dropped. */
-static struct pt_rec *reserve(struct pt_thread *t, unsigned words)
-{
-    uint64_t size = pt_process_shm()->ring_size, need = words * sizeof(uint64_t);
-    t->writing++;
-    while (PT_LIKELY(has_room(t, need))) {
-        uint64_t at = take(t, need) & (size - 1);
-        if (PT_LIKELY(at + need <= size))
-            return (struct pt_rec *)(t->ring->data + at);
-        put_pad(t->ring->data + at, size - at);
-        put_pad(t->ring->data, need - (size - at));
-    }
-    release(t);
-    return NULL;
-}
-
-/* Tells how many events were dropped, at the place where they are missing. */
-static int record_loss(struct pt_thread *t)
-{
-    struct pt_rec *rec = reserve(t, HEAD_WORDS);
+    struct pt_rec *rec = pt_reserve(t, PT_HEAD_WORDS);
     if (!rec)
         return -1;
-    *rec = (struct pt_rec){.op = PT_REC_LOSS, .words = HEAD_WORDS, .begin = t->lost};
+    *rec = (struct pt_rec){.op = PT_REC_LOSS, .words = PT_HEAD_WORDS, .begin = t->lost};
     t->lost = 0;
-    release(t);
+    pt_pass_commit(t);
     return 0;
 }
 
-/* Begins a record of a call that ended at `end`; returns where its fields go, or NULL. */
-static uint64_t *record_begin(struct pt_thread *t, const struct pt_pass *pass, uint16_t op,
-                              unsigned words, uint64_t end, int64_t ret, int err)
+PT_COLD uint64_t *pt_put_extras(uint64_t *w, const struct pt_pass *pass)
 {
-    if (PT_UNLIKELY(t->lost) && record_loss(t))
-        return NULL;
-    /* errno or result, and what is known of the rest */
-    words += HEAD_WORDS + 1 + (unsigned)__builtin_popcount(pass->flags & SOMETIMES);
-    struct pt_rec *rec = reserve(t, words);
-    if (!rec)
-        return NULL;
-    uint32_t flags = pass->flags | (pass->cls == PT_CLASS_SYNC ? PT_RECF_SYNC : 0) |
-                     (t->inner ? PT_RECF_INNER : 0);
-    uint64_t *w = (uint64_t *)(rec + 1);
-    rec->op = op;
-    rec->words = (uint16_t)words;
-    rec->begin = pass->begin;
-    rec->dur = end - pass->begin;
-    if (PT_UNLIKELY(err)) {
-        flags |= PT_RECF_FAILED;
-        *w++ = (uint64_t)err;
-    }
-    if (PT_UNLIKELY(flags & SOMETIMES)) {
-        if (flags & PT_RECF_CPU)
-            *w++ = pass->cpu;
-        if (flags & PT_RECF_HELD)
-            *w++ = pass->hold;
-        if (flags & PT_RECF_BUSY)
-            *w++ = pass->busy;
-        if (flags & PT_RECF_POLLS)
-            *w++ = pass->polls;
-    }
-    if (PT_LIKELY(!err))
-        *w++ = (uint64_t)ret;
-    rec->flags = flags;
+    if (pass->flags & PT_RECF_CPU)
+        *w++ = pass->cpu;
+    if (pass->flags & PT_RECF_HELD)
+        *w++ = pass->hold;
+    if (pass->flags & PT_RECF_BUSY)
+        *w++ = pass->busy;
+    if (pass->flags & PT_RECF_POLLS)
+        *w++ = pass->polls;
     return w;
-}
-
-uint64_t *pt_pass_end(struct pt_thread *t, struct pt_pass *pass, uint16_t op, unsigned words,
-                      int64_t ret, int err)
-{
-    uint64_t now = pt_now();
-    t->end = now;
-    measure_call(t, pass, now - pass->begin);
-    return record_begin(t, pass, op, words, now, ret, err);
-}
-
-void pt_pass_commit(struct pt_thread *t)
-{
-    release(t);
 }
 
 unsigned pt_string_words(const char *s)
@@ -266,7 +159,7 @@ uint64_t *pt_put_string(uint64_t *w, const char *s)
 void pt_poll_failed(struct pt_thread *t, const struct pt_pass *pass, uint16_t op, unsigned words)
 {
     t->end = pt_now();
-    t->short_ns += t->end - pass->begin;
+    t->short_time += t->end - pass->begin;
     if (!t->poll.count++) {
         t->poll.op = op;
         t->poll.words = words;
@@ -283,7 +176,7 @@ void pt_polls_end(struct pt_thread *t)
     t->poll.count = 0;
     pass.polls = count;
     pass.flags |= PT_RECF_POLLS;
-    uint64_t *w = record_begin(t, &pass, t->poll.op, t->poll.words, t->end, 0, 0);
+    uint64_t *w = pt_record_begin(t, &pass, t->poll.op, t->poll.words, t->end, 0, 0);
     if (w) {
         memset(w, 0, t->poll.words * sizeof(*w));
         pt_pass_commit(t);
@@ -292,18 +185,22 @@ void pt_polls_end(struct pt_thread *t)
 
 /* ---- marks -------------------------------------------------------------------------------- */
 
+/*
+ * The watchdog writes the event, when the process is gone: other libraries' destructors may
+ * still do I/O after ours.
+ */
 void pt_record_exit(struct pt_thread *t)
 {
     if (t->state != PT_THREAD_READY)
         return;
-    struct pt_pass pass = {.cls = PT_CLASS_IO, .begin = pt_now()};
+    struct pt_pass pass = {.cls = PT_CLASS_IO};
     if (t->poll.count)
         pt_polls_end(t);
+    pass.begin = pt_now();
+    uint64_t gap = pass.begin - t->end;
     measure_gap(t, &pass);
-    if (pt_pass_end(t, &pass, PT_OP_exit, 0, 0, 0))
-        pt_pass_commit(t);
-    pt_pass_done(t, &pass);
-    t->state = PT_THREAD_OFF;
+    t->ring->exit_cpu = pass.flags & PT_RECF_CPU ? pass.cpu : pt_to_ns(gap);
+    t->ring->exit_begin = pass.begin;
     atomic_store(&t->ring->state, PT_SLOT_ENDED);
 }
 
@@ -311,7 +208,7 @@ void pt_record_exit(struct pt_thread *t)
 static uint64_t *mark_begin(struct pt_thread *t, uint16_t op, unsigned words)
 {
     struct pt_pass pass = {.cls = PT_CLASS_NAME, .begin = t->end};
-    return record_begin(t, &pass, op, words, t->end, 0, 0);
+    return pt_record_begin(t, &pass, op, words, t->end, 0, 0);
 }
 
 void pt_record_inherited(struct pt_thread *t, const char *path, int flags,

@@ -10,14 +10,19 @@
 #include "preload/tracer.h"
 
 __thread struct pt_thread pt_self __attribute__((tls_model("initial-exec")));
+struct pt_ticks pt_ticks = {.long_time = PT_LONG_NS};
 __thread int pt_vforked __attribute__((tls_model("initial-exec")));
 
 static void ring_begin(struct pt_thread *t, struct pt_ring *ring, uint32_t number)
 {
     t->ring = ring;
+    t->data = ring->data;
+    t->mask = pt_process_shm()->ring_size - 1;
+    t->limit = t->mask + 1;
+    t->reserved = 0;
     t->end = pt_now();
     t->cpu_at = pt_clock(CLOCK_THREAD_CPUTIME_ID);
-    t->short_ns = 0;
+    t->short_time = 0;
     ring->tid = (int32_t)pt_sys(SYS_gettid);
     ring->thread = (int32_t)number;
     ring->start = t->end;

@@ -45,12 +45,15 @@ struct pt_thread {
     int inner;     /* in an MPI-IO call: what comes is kept, but not the program's own */
     int writing;   /* records being written: more than one if a signal came in between */
     struct pt_ring *ring;
-    uint64_t reserved; /* the ring's end as we see it; published when nothing is written */
-    uint64_t end;      /* of the last event */
-    uint64_t cpu_at;   /* the CPU clock when it was read last */
-    uint64_t short_ns; /* time since then in gaps and calls too short to read it */
-    uint64_t lost;     /* events dropped since the last one written */
-    struct {           /* unsuccessful polls in a row */
+    unsigned char *data; /* the ring's */
+    uint64_t mask;       /* its size less 1 */
+    uint64_t limit;      /* up to where there is room, as far as we know */
+    uint64_t reserved;   /* the ring's end as we see it; published when nothing is written */
+    uint64_t end;        /* of the last event */
+    uint64_t cpu_at;     /* the CPU clock when it was read last */
+    uint64_t short_time; /* ticks since then in gaps and calls too short to read it */
+    uint64_t lost;       /* events dropped since the last one written */
+    struct {             /* unsuccessful polls in a row */
         uint64_t count;
         uint16_t op;
         unsigned words;
@@ -70,9 +73,30 @@ static inline uint64_t pt_clock(clockid_t id)
     return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
+/*
+ * Time as it is recorded: the processor's counter where the watchdog has found it good,
+ * which takes half the time of a clock; else CLOCK_MONOTONIC, ns.
+ */
+struct pt_ticks {
+    int tsc;
+    uint64_t long_time; /* PT_LONG_NS in ticks */
+    uint64_t mult;      /* ns = ticks * mult >> 32 */
+};
+
+extern struct pt_ticks pt_ticks __attribute__((visibility("hidden")));
+
 static inline uint64_t pt_now(void)
 {
+#if defined(__x86_64__)
+    if (PT_LIKELY(pt_ticks.tsc))
+        return __builtin_ia32_rdtsc();
+#endif
     return pt_clock(CLOCK_MONOTONIC);
+}
+
+static inline uint64_t pt_to_ns(uint64_t ticks)
+{
+    return pt_ticks.tsc ? (uint64_t)((unsigned __int128)ticks * pt_ticks.mult >> 32) : ticks;
 }
 
 /* ---- process.c, thread.c --------------------------------------------------- */
@@ -101,30 +125,7 @@ void pt_wrap_resolve(void);
 void *pt_real(const char *name);
 void *pt_real_mpi(const char *name);
 
-/* ---- record.c ---------------------------------------------------------------- */
-
-/* Before the real call: clock, phase, and the hold if this I/O is to be held. */
-void pt_pass_begin(struct pt_thread *t, struct pt_pass *pass, uint16_t op);
-
-/*
- * After it: reserves a record with that many words of fields and fills its head;
- * returns where the fields go, or NULL if the event is lost.
- */
-uint64_t *pt_pass_end(struct pt_thread *t, struct pt_pass *pass, uint16_t op, unsigned words,
-                      int64_t ret, int err);
-/* The fields are written. */
-void pt_pass_commit(struct pt_thread *t);
-/* The event was made or lost: counters and phase. */
-void pt_pass_done(struct pt_thread *t, const struct pt_pass *pass);
-
-/* A string field: how many words it takes, and writing it. */
-unsigned pt_string_words(const char *s);
-uint64_t *pt_put_string(uint64_t *w, const char *s);
-
-/* Instead of pass_end: asked in vain.  A row of those becomes one event. */
-void pt_poll_failed(struct pt_thread *t, const struct pt_pass *pass, uint16_t op, unsigned words);
-/* Writes that event. */
-void pt_polls_end(struct pt_thread *t);
+/* ---- record.c (the frequent part is in record.h) ------------------------------------------- */
 
 /* Records the thread's end, once. */
 void pt_record_exit(struct pt_thread *t);
@@ -146,11 +147,31 @@ int pt_watchdog_alive(void);
 
 /* ---- fds.c: which descriptor stands for what ----------------------------------- */
 
+/* What a descriptor stands for: kind in the low byte, handle in the high half. */
+#define PT_MAX_FDS 65536
+
+enum pt_fd_kind { PT_FD_UNKNOWN, PT_FD_FILE, PT_FD_CHANNEL, PT_FD_IGNORED };
+
+extern _Atomic uint64_t pt_fd_table[PT_MAX_FDS] __attribute__((visibility("hidden")));
+
+/* For what is not a file that we know. */
+int pt_fds_class_slow(struct pt_thread *t, int fd, struct pt_pass *pass);
+
 /*
  * The class of a call on that descriptor (IO for a file, SYNC for a pipe or
  * socket), or -1 if it is not traced; pass->fd gets its word.
  */
-int pt_fds_class(struct pt_thread *t, int fd, struct pt_pass *pass);
+static inline int pt_fds_class(struct pt_thread *t, int fd, struct pt_pass *pass)
+{
+    if (PT_LIKELY((unsigned)fd < PT_MAX_FDS)) {
+        uint64_t entry = atomic_load_explicit(&pt_fd_table[fd], memory_order_acquire);
+        if (PT_LIKELY((entry & 0xff) == PT_FD_FILE)) {
+            pass->fd = (int64_t)((entry & ~(uint64_t)UINT32_MAX) | (uint32_t)fd);
+            return PT_CLASS_IO;
+        }
+    }
+    return pt_fds_class_slow(t, fd, pass);
+}
 /* The same, and forgets the descriptor: it is about to be closed. */
 int pt_fds_closing(struct pt_thread *t, int fd, struct pt_pass *pass);
 /* A file was opened: numbers the handle and fills pass->ident. */

@@ -38,7 +38,7 @@
 #include <utime.h>
 #include <wchar.h>
 
-#include "preload/tracer.h"
+#include "preload/record.h"
 
 /* stdio.h may have them as macros */
 #undef getc
@@ -416,15 +416,13 @@ static inline int64_t dir_word(int dir)
         pass.ident.dev = pass.ident.ino = pass.ident.size = 0;                              \
         pt_pass_begin(t, &pass, PT_OP_##name);                                              \
         ret = real_##name args;                                                             \
-        int error = errno;                                                                  \
         after int64_t recorded = (int64_t)(result);                                         \
         uint64_t *w = pt_pass_end(t, &pass, PT_OP_##name, WORDS_##name + names_##name args, \
-                                  recorded, recorded == -1 ? error : 0);                    \
+                                  recorded, recorded == -1 ? errno : 0);                    \
         if (PT_LIKELY(w != NULL)) {                                                         \
             fields pt_pass_commit(t);                                                       \
         }                                                                                   \
         pt_pass_done(t, &pass);                                                             \
-        errno = error;                                                                      \
         return ret;                                                                         \
     }
 
@@ -456,7 +454,6 @@ static inline int64_t dir_word(int dir)
         pt_pass_begin(t, &pass, PT_OP_MPI_##name);                                     \
         t->depth++;                                                                    \
         int ret = real_MPI_##name args;                                                \
-        int error = errno;                                                             \
         t->depth--;                                                                    \
         end uint64_t *w =                                                              \
             pt_pass_end(t, &pass, PT_OP_MPI_##name, WORDS_MPI_##name + names, 0, ret); \
@@ -464,7 +461,6 @@ static inline int64_t dir_word(int dir)
             fields pt_pass_commit(t);                                                  \
         }                                                                              \
         pt_pass_done(t, &pass);                                                        \
-        errno = error;                                                                 \
         return ret;                                                                    \
     }                                                                                  \
     PT_EXPORT int MPI_##name params;                                                   \
@@ -481,7 +477,6 @@ static inline int64_t dir_word(int dir)
 #define IN_VAIN(name, success)                                        \
     if (ret == 0 && !(success)) {                                     \
         pt_poll_failed(t, &pass, PT_OP_MPI_##name, WORDS_MPI_##name); \
-        errno = error;                                                \
         return ret;                                                   \
     }
 

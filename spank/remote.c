@@ -308,6 +308,19 @@ int pt_remote_user_init(spank_t sp)
 
 /* ---- a task ------------------------------------------------------------------------ */
 
+/* Programs built with ASan refuse to start behind a preloaded library, unless told. */
+static void allow_asan(spank_t sp)
+{
+    char old[4096], new[4096 + sizeof(PT_ASAN_OPTION) + 1];
+
+    if (spank_getenv(sp, PT_ENV_ASAN, old, sizeof(old)) != ESPANK_SUCCESS)
+        old[0] = '\0';
+    if (strstr(old, PT_ASAN_OPTION))
+        return;
+    snprintf(new, sizeof(new), "%s%s" PT_ASAN_OPTION, old, *old ? ":" : "");
+    spank_setenv(sp, PT_ENV_ASAN, new, 1);
+}
+
 static int inject(spank_t sp, const char *library, struct pt_err *err)
 {
     char old[LISTED_MAX], new[LISTED_MAX];
@@ -325,6 +338,7 @@ static int inject(spank_t sp, const char *library, struct pt_err *err)
     if (spank_setenv(sp, PT_ENV_SOCKET, socket_name, 1) != ESPANK_SUCCESS ||
         spank_setenv(sp, "LD_PRELOAD", new, 1) != ESPANK_SUCCESS)
         return pt_err_set(err, "cannot set the task's environment");
+    allow_asan(sp);
     return 0;
 }
 

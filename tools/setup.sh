@@ -7,7 +7,7 @@ PT_PACKAGES="
     slurmctld slurmd slurm-client libslurm-dev munge libmunge-dev
     openmpi-bin libopenmpi-dev libhdf5-openmpi-dev hdf5-tools
     libconfuse-dev check
-    python3 iproute2 procps passwd util-linux e2fsprogs xfsprogs btrfs-progs
+    python3 strace git sqlite3 gfortran iproute2 procps passwd util-linux e2fsprogs xfsprogs btrfs-progs
 "
 
 say() {

@@ -15,12 +15,11 @@ static void write_failed(struct wd *wd)
 
 static void announce(struct wd *wd, struct wd_node *node)
 {
-    const struct pt_ring *ring = node->ring;
     struct pt_node info = {
         .name = node->name,
         .pid = node->proc->pid,
-        .tid = ring->tid,
-        .start = node->name.thread ? ring->start : node->proc->start,
+        .tid = node->ring->tid,
+        .start = node->name.thread ? node->last_end : node->proc->start,
         .exe = node->proc->exe,
         .cwd = node->proc->cwd,
     };
@@ -49,14 +48,13 @@ static void put_event(struct wd *wd, struct wd_node *node, const struct pt_event
         write_failed(wd);
     node->events++;
     wd->events++;
-    if (ev->op == PT_OP_exit)
-        node->ended = 1;
 }
 
 static void put_loss(struct wd *wd, struct wd_node *node, uint64_t count)
 {
     struct pt_loss loss = {node->events, count};
     wd->lost += count;
+    node->lost += count;
     if (pt_writer_loss(wd->writer, node->id, &loss))
         write_failed(wd);
 }
@@ -65,8 +63,8 @@ static void put_loss(struct wd *wd, struct wd_node *node, uint64_t count)
  * Decodes a record of `words` words.  The memory is the application's to spoil, so
  * nothing in it is believed: -1 if it makes no sense.  `strings` gets the names.
  */
-static int decode(const uint64_t *rec, unsigned words, struct pt_event *ev,
-                  char strings[PT_NSTRINGS][PT_STRING_MAX + 1])
+static int decode(const struct wd_clock *clock, const uint64_t *rec, unsigned words,
+                  struct pt_event *ev, char strings[PT_NSTRINGS][PT_STRING_MAX + 1])
 {
     struct pt_rec head;
     const uint64_t *w = rec + sizeof(head) / 8, *end = rec + words;
@@ -77,8 +75,8 @@ static int decode(const uint64_t *rec, unsigned words, struct pt_event *ev,
         return -1;
     ev->op = head.op;
     ev->flags = head.flags & (PT_EV_INNER | PT_EV_SYNC);
-    ev->begin = head.begin;
-    ev->dur = head.dur;
+    ev->begin = wd_clock_time(clock, head.begin);
+    ev->dur = wd_clock_span(clock, head.dur);
 #define TAKE(to)                     \
     do {                             \
         if (w == end)                \
@@ -149,7 +147,7 @@ static uint64_t drain_record(struct wd *wd, struct wd_node *node, const unsigned
         put_loss(wd, node, head.begin);
         return bytes;
     }
-    if (decode((const uint64_t *)rec, head.words, &ev, strings))
+    if (decode(&wd->clock, (const uint64_t *)rec, head.words, &ev, strings))
         return 0;
     fill_cpu(node, &ev, (head.flags & PT_RECF_CPU) != 0);
     node->last_end = ev.begin + ev.dur;
@@ -186,7 +184,7 @@ void wd_drain_proc(struct wd *wd, struct wd_proc *proc)
         if (!node->announced) {
             if (atomic_load(&node->ring->state) == PT_SLOT_FREE)
                 continue;
-            node->last_end = node->ring->start;
+            node->last_end = wd_clock_time(&wd->clock, node->ring->start);
             announce(wd, node);
         }
         drain_node(wd, node);
@@ -195,14 +193,24 @@ void wd_drain_proc(struct wd *wd, struct wd_proc *proc)
 
 void wd_drain_all(struct wd *wd)
 {
+    wd_clock_anchor(&wd->clock);
     for (struct wd_proc *proc = wd->procs; proc; proc = proc->next)
         wd_drain_proc(wd, proc);
 }
 
 void wd_node_close(struct wd *wd, struct wd_node *node)
 {
-    if (!node->announced || node->ended)
+    struct pt_ring *ring = node->ring;
+    if (!node->announced)
         return;
+    uint64_t dropped = atomic_load(&ring->dropped);
+    if (dropped > node->lost)
+        put_loss(wd, node, dropped - node->lost);
     struct pt_event ev = {.op = PT_OP_exit, .begin = wd_now()}; /* takes no time */
+    uint64_t said = ring->exit_begin ? wd_clock_time(&wd->clock, ring->exit_begin) : 0;
+    if (said >= node->last_end && said <= ev.begin) {
+        ev.begin = said;
+        ev.cpu = ring->exit_cpu;
+    }
     put_event(wd, node, &ev);
 }

@@ -78,6 +78,7 @@ static int begin(struct pt_err *err)
     sigprocmask(SIG_BLOCK, &set, NULL);
     signal(SIGPIPE, SIG_IGN);
 
+    wd_clock_begin(&wd.clock);
     wd.started = wd_now();
     wd.started_real = clock_ns(CLOCK_REALTIME);
     if (wd_rundir_begin(&wd, err) || wd_bell_begin(&wd, err))

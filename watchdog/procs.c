@@ -112,6 +112,8 @@ static int make_shm(struct wd *wd, struct wd_proc *proc)
         .first_slot = (sizeof(struct pt_shm) + 4095) / 4096 * 4096,
         .full = wd->spec.full,
         .watchdog = getpid(),
+        .tsc = (uint32_t)wd->clock.tsc,
+        .tick_mult = wd->clock.mult,
         .name = proc->name,
     };
     fill_filters(&wd->spec, layout.filters);

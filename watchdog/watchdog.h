@@ -28,12 +28,12 @@ struct wd_node {
     struct wd_proc *proc;
     struct pt_name name;
     struct pt_ring *ring;
-    uint32_t id;       /* in the run file */
-    uint64_t tail;     /* our own: the shared one is only for the tracer to read */
-    uint64_t events;   /* written */
-    uint64_t last_end; /* of the last event drained, ns */
-    int announced;     /* to the run file */
-    int ended;
+    uint32_t id;           /* in the run file */
+    uint64_t tail;         /* our own: the shared one is only for the tracer to read */
+    uint64_t events;       /* written */
+    uint64_t last_end;     /* of the last event drained, ns */
+    int announced;         /* to the run file */
+    uint64_t lost;         /* events that were dropped */
     int stat_fd, sched_fd; /* of /proc, opened at the first judgement; -1: not yet */
 };
 
@@ -48,6 +48,14 @@ struct wd_proc {
     char *exe, *cwd;
     uint32_t nslots, ring_size;
     struct wd_node *nodes; /* one a slot */
+};
+
+/* The clock of the records; see clock.c. */
+struct wd_clock {
+    int tsc; /* 0: records are in ns */
+    uint64_t mult;
+    uint64_t ticks, ns;             /* the same moment on both */
+    uint64_t first_ticks, first_ns; /* and at the start */
 };
 
 struct wd {
@@ -74,6 +82,7 @@ struct wd {
     struct wd_exit *exits; /* of tasks, as the plugin tells them */
     size_t nexits;
     struct wd_judge *judge;
+    struct wd_clock clock;
 };
 
 struct wd_rank {
@@ -99,6 +108,15 @@ int wd_rundir_begin(struct wd *wd, struct pt_err *err);
 int wd_rundir_end(struct wd *wd, struct pt_err *err);
 /* One line about the run, for its user. */
 void wd_rundir_summary(const struct wd *wd, char *buf, size_t size);
+
+/* ---- clock.c --------------------------------------------------------------- */
+
+void wd_clock_begin(struct wd_clock *clock);
+/* Sets the counter to CLOCK_MONOTONIC again. */
+void wd_clock_anchor(struct wd_clock *clock);
+/* A record's time as CLOCK_MONOTONIC, and a duration; ns. */
+uint64_t wd_clock_time(const struct wd_clock *clock, uint64_t ticks);
+uint64_t wd_clock_span(const struct wd_clock *clock, uint64_t ticks);
 
 /* ---- bell.c ---------------------------------------------------------------- */
 

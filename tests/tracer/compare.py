@@ -32,7 +32,7 @@ FILTERS = ("+/dev/shm/*", "-/dev/*", "-/proc/*", "-/sys/*", "-*.so", "-*.so.*",
            "-*/ompi.*")
 
 # Differences that have to be, as (calls, files, programs, reason); all globs.  "less
-# written" and "more read": the bytes that streams moved according to the trace.
+# written", "more read", "nothing read": the bytes that streams moved, as the trace has it.
 KNOWN = (
     ("*", "/etc/nsswitch.conf", "*", "libc's own: the name service, opened inside libc"),
     ("*", "/etc/passwd", "*", "libc's own: getpwuid and the like"),
@@ -50,6 +50,7 @@ KNOWN = (
     ("stat", "/", "*", "libc's own: the name service asks whether the root has changed"),
     ("less written", "*", "wc", "putchar_unlocked is expanded in the program: no call"),
     ("less written", "*", "readlink", "putchar_unlocked is expanded in the program: no call"),
+    ("nothing read", "*", "git", "getc_unlocked is expanded in the program: no call"),
     ("more read", "*.s", "as", "ungetc gives a character back, which is then read again"),
     ("*", "*", "* (between vfork and exec)",
      "a child of vfork or posix_spawn runs in its parent's memory: not the parent's calls"),
@@ -272,23 +273,26 @@ def kernel_op(c):
     if c.name in ("unlinkat",):
         call = "rmdir" if "AT_REMOVEDIR" in c.args[2] else "unlink"
         return op(call, c.path(1, 0), c.ret)
+    if c.name == "faccessat2" and c.args[1].endswith('/"') and c.args[2:] == ["F_OK", "AT_EACCESS"]:
+        return op("dircheck", c.path(1, 0))  # what realpath does at a ".." and a final slash
     if c.name in ("utimensat",):
-        path = c.fd_path(0) if c.args[1] == "NULL" else c.path(1, 0)
-        return op("utime", path, c.ret)
+        if c.args[1] == "NULL":
+            return op("utime", c.fd_path(0), c.ret, c.fd(0))
+        return op("utime", c.path(1, 0), c.ret)
     if c.name in NAME_CALLS:
         call, *places = NAME_CALLS[c.name]
         paths = [c.path(i, d) for i, d in places]
         if call == "stat" and unquote(c.args[places[0][0]]) in ("", None):
-            return op("fstat", c.fd_path(0), min(c.ret, 0), fd=c.fd(0))
+            return op("fstat", c.fd_path(0), min(c.ret, 0), c.fd(0), fd=c.fd(0))
         return op(call, *paths, c.ret if c.ret < 0 or call == "readlink" else 0)
     if c.name in DATA_CALLS:
         call, way, length, off = DATA_CALLS[c.name]
         path = c.fd_path(0)
         more = [c.number(i) for i in (length, off) if i is not None]
-        return op(call, path, *more, c.ret, fd=c.fd(0), **bytes_of(way, c.ret))
+        return op(call, path, *more, c.ret, c.fd(0), fd=c.fd(0), **bytes_of(way, c.ret))
     if c.name in FD_CALLS:
         call, *numbers = FD_CALLS[c.name]
-        return op(call, c.fd_path(0), *[c.number(i) for i in numbers], min(c.ret, 0),
+        return op(call, c.fd_path(0), *[c.number(i) for i in numbers], min(c.ret, 0), c.fd(0),
                   fd=c.fd(0))
     if c.name == "close":
         return op("close", c.fd_path(0), c.fd(0), fd=c.fd(0))
@@ -487,7 +491,7 @@ class Trace:
         self.closed = collections.defaultdict(collections.Counter)  # pid -> path -> closers
         self.streams = collections.defaultdict(set)     # pid -> (path, fd) used by the library
         self.stream_bytes = collections.defaultdict(lambda: [0, 0])  # (pid, path)
-        self.resolved = collections.defaultdict(collections.Counter)  # pid -> path, realpath
+        self.resolved = collections.defaultdict(set)    # pid -> names given to realpath
         self.asked = collections.defaultdict(collections.Counter)     # pid -> path, euidaccess
         self.used_fds = collections.defaultdict(set)    # pid -> descriptors
         self.sought = set()                             # (pid, path) of streams
@@ -552,7 +556,7 @@ class Trace:
         if e["class"] in ("sync", "idle") and base != "flock" and not is_lock(e):
             return
         if base == "realpath":
-            self.resolved[pid][self.name_of(e, p)] += 1
+            self.resolved[pid].add(self.name_of(e, p))
         elif base == "euidaccess":
             self.asked[pid][self.name_of(e, p)] += 1
         if base == "realpath" or base.startswith("fflush") and e.get("fd", -1) < 0:
@@ -600,20 +604,20 @@ class Trace:
             if call in ("rename", "link"):
                 paths.append(self.name_of(e, p, "path2"))
             if call == "stat" and e["path"] == "":
-                return op("fstat", paths[0], low)
+                return op("fstat", paths[0], low, e["dirfd"])
             return op(call, *paths, ret if call == "readlink" else low)
         if base in TRACE_DATA:
             call, way = TRACE_DATA[base]
             more = [] if "v" in base else [e["len"]]
             if "off" in e:
                 more.append(e["off"])
-            return op(call, path, *more, ret, **bytes_of(way, ret))
+            return op(call, path, *more, ret, e["fd"], **bytes_of(way, ret))
         if base in TRACE_FDS:
-            return op(TRACE_FDS[base], path, low)
+            return op(TRACE_FDS[base], path, low, e["fd"])
         if base == "ftruncate":
-            return op("ftruncate", path, e["len"], low)
+            return op("ftruncate", path, e["len"], low, e["fd"])
         if base in ("posix_fadvise", "fadvise"):
-            return op("fadvise", path, e.get("off"), low)
+            return op("fadvise", path, e.get("off"), low, e["fd"])
         if base == "close":
             return op("close", path, e["fd"])
         if is_copy(e):
@@ -695,9 +699,8 @@ class Comparison:
     def explain(self, pid, left):
         """What the library did for calls that are in the trace."""
         one = self.names.one
-        opened, closed, asked, slashes = (
-            merge(counter[pid], one) for counter in (self.trace.opened, self.trace.closed,
-                                                     self.trace.asked, self.trace.resolved))
+        opened, closed, asked = (merge(counter[pid], one) for counter in (
+            self.trace.opened, self.trace.closed, self.trace.asked))
         streams = {(one(p), fd) for p, fd in self.trace.streams[pid]}
         paths = {p for p, _ in streams}
         looks = {p: max(opened[p], closed[p], 1) for p in paths}  # an fstat for each stream
@@ -720,10 +723,8 @@ class Comparison:
                           "pwrite") and is_stream:
                 moved[path][0] += o.read
                 moved[path][1] += o.written
-            elif call == "readlink" and o.key[1] in walked:
+            elif call in ("readlink", "dircheck") and o.key[1] in walked:
                 pass
-            elif call == "access" and slashes[path] > 0:
-                slashes[path] -= 1  # realpath of a name that ends in a slash
             elif call == "stat" and asked[path] > 0:
                 asked[path] -= 1
             else:
@@ -744,8 +745,12 @@ class Comparison:
             if asked[path][1] != moved[path][1]:
                 kind = "less" if asked[path][1] < moved[path][1] else "more"
                 self.differ(kind + " written", path, program, asked[path][1], moved[path][1])
-            # A buffer reads ahead, and may be read twice after a seek.
-            if asked[path][0] > moved[path][0] and (pid, path) not in self.trace.sought:
+            # A buffer reads ahead; a seek may read a block, or lead back into the buffer.
+            if (pid, path) in self.trace.sought:
+                continue
+            if moved[path][0] and not asked[path][0]:
+                self.differ("nothing read", path, program, 0, moved[path][0])
+            if asked[path][0] > moved[path][0]:
                 self.differ("more read", path, program, asked[path][0], moved[path][0])
 
     def differ(self, kind, path, program, ours, theirs):

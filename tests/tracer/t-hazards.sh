@@ -257,15 +257,18 @@ fi
 
 # ---- a full ring ------------------------------------------------------------------------------------
 
-if hazard drop 6 buffer=64K,full=drop "$hazards" loop 200000; then
-    kept=$(grep -c ' pwrite(' "$work/drop.calls")
-    lost=$("$ptdump" "$work/drop.run"/*.ptrun | awk '/^LOSS/ { n += $2 } END { print n + 0 }')
-    others=$(grep -cE ' (open|close)\(' "$work/drop.calls")
+# Several times: whether the ring is full when the program ends is a matter of luck.
+for n in 1 2 3 4 5; do
+    hazard drop$n 6 buffer=64K,full=drop "$hazards" loop 200000 || continue
     # open and close may be among the lost
-    [ $((kept + lost + others)) = 200002 ] || bad "drop: $kept kept and $lost lost of 200000"
-    [ "$(json drop lost)" = "$lost" ] || bad "drop: run.json says $(json drop lost) lost, not $lost"
-    ok drop
-fi
+    kept=$(grep -cE ' (pwrite|open|close)\(' "$work/drop$n.calls")
+    lost=$("$ptdump" "$work/drop$n.run"/*.ptrun | awk '/^LOSS/ { n += $2 } END { print n + 0 }')
+    [ $((kept + lost)) -ge 200002 ] && [ $((kept + lost)) -le 200004 ] ||
+        bad "drop$n: $kept kept and $lost lost of 200002"
+    [ "$(json drop$n lost)" = "$lost" ] ||
+        bad "drop$n: run.json says $(json drop$n lost) lost, not $lost"
+    ok drop$n
+done
 
 if hazard wait 6 buffer=64K "$hazards" loop 200000; then
     expect wait 200000 '^0 pwrite\([0-9]+, 64, [0-9]+\) = 64$'
