@@ -327,6 +327,54 @@ PT_EXPORT int __isoc99_fscanf(FILE *f, const char *fmt, ...)
     FORWARD(__isoc99_vfscanf(f, fmt, ap));
 }
 
+/* The forms of before C99, which the headers hide behind the newer ones. */
+int old_vfscanf(FILE *f, const char *fmt, va_list ap) __asm__("vfscanf");
+int old_fscanf(FILE *f, const char *fmt, ...) __asm__("fscanf");
+
+static int64_t position(FILE *f)
+{
+    static off_t (*real)(FILE *);
+    if (!real)
+        real = (off_t(*)(FILE *))pt_real("ftello");
+    int error = errno;
+    int64_t at = real(f);
+    errno = error;
+    return at < 0 ? 0 : at;
+}
+
+PT_EXPORT int old_vfscanf(FILE *f, const char *fmt, va_list ap)
+{
+    static int (*real)(FILE *, const char *, va_list);
+    struct pt_thread *t = &pt_self;
+    struct pt_pass pass = {0};
+    if (!real)
+        real = (int (*)(FILE *, const char *, va_list))pt_real("vfscanf");
+    int cls = pt_thread_traced(t) ? pt_fds_class(t, f->_fileno, &pass) : -1;
+    int64_t from = cls < 0 ? 0 : position(f);
+    int traced = pass_begin(t, &pass, cls, PT_OP___isoc99_vfscanf);
+    int ret = real(f, fmt, ap);
+    if (traced) {
+        int64_t moved = position(f) - from;
+        pass_end(t, &pass, PT_OP___isoc99_vfscanf, moved, 0, FIELDS(pass.fd, moved));
+    }
+    return ret;
+}
+
+PT_EXPORT int old_fscanf(FILE *f, const char *fmt, ...)
+{
+    FORWARD(old_vfscanf(f, fmt, ap));
+}
+
+PT_EXPORT void setbuffer(FILE *f, char *buf, size_t n)
+{
+    setvbuf(f, buf, buf ? _IOFBF : _IONBF, n);
+}
+
+PT_EXPORT void setbuf(FILE *f, char *buf)
+{
+    setbuffer(f, buf, BUFSIZ);
+}
+
 /* ---- locks: an event only where one had to wait --------------------------------------------- */
 
 DECLARE(pthread_mutex_lock);
