@@ -35,6 +35,7 @@ struct pt_writer {
     int error; /* errno of the first failure: nothing is written after it */
     struct stream **streams;
     size_t nstreams;
+    unsigned char has_len[PT_NOPS]; /* the call has a length: its result may be that */
 };
 
 static int fail(struct pt_writer *w, int error)
@@ -119,6 +120,8 @@ struct pt_writer *pt_writer_create(int dirfd, const char *name, const char *meta
         free(w);
         return NULL;
     }
+    for (int op = 0; op < PT_NOPS; op++)
+        w->has_len[op] = memchr(pt_calls[op].fields, PT_F_LEN, pt_calls[op].nfields) != NULL;
     unsigned char head[PT_RUN_HEAD_LEN] = {0};
     memcpy(head, PT_RUN_MAGIC, PT_RUN_MAGIC_LEN);
     pt_put32(head + PT_RUN_MAGIC_LEN, PT_RUN_VERSION);
@@ -248,14 +251,6 @@ static unsigned char *put_fields(struct stream *s, unsigned char *p, const struc
     return p;
 }
 
-static int has_field(const struct pt_call_info *call, int kind)
-{
-    for (int i = 0; i < call->nfields; i++)
-        if (call->fields[i] == kind)
-            return 1;
-    return 0;
-}
-
 int pt_writer_event(struct pt_writer *w, uint32_t node, const struct pt_event *ev)
 {
     struct stream *s = stream_get(w, node);
@@ -273,7 +268,7 @@ int pt_writer_event(struct pt_writer *w, uint32_t node, const struct pt_event *e
         flags |= PT_ENC_ERR;
     else if (ev->ret == 0)
         flags |= PT_ENC_ZERO;
-    else if (has_field(&pt_calls[ev->op], PT_F_LEN) && ev->ret == ev->field[PT_F_LEN])
+    else if (w->has_len[ev->op] && ev->ret == ev->field[PT_F_LEN])
         flags |= PT_ENC_FULL;
     if (ev->cpu != think)
         flags |= PT_ENC_CPU;
