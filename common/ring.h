@@ -82,12 +82,12 @@ struct pt_ring {
     uint64_t exit_begin;      /* when the node ended, 0: it has not; later events are possible */
     uint64_t exit_cpu;        /* CPU time in the gap before that, ns */
     int32_t tid;
-    int32_t thread; /* number within the process */
-    uint64_t start; /* where the first think time begins */
+    int32_t thread;       /* number within the process */
+    uint64_t hold_period; /* of pt_shm, if this is the one; 0: it is not held */
+    uint64_t start;       /* where the first think time begins */
 
     /* written by the watchdog */
     _Alignas(64) _Atomic uint64_t tail;
-    _Atomic uint64_t hold_period; /* 0: this node is not held */
 
     /* written by both: futex, enum pt_hold_word */
     _Alignas(64) _Atomic uint32_t hold;
@@ -100,15 +100,17 @@ struct pt_ring {
 struct pt_shm {
     uint32_t magic, version;
     uint32_t nslots;
-    uint32_t ring_size;  /* bytes of data, a power of two */
-    uint64_t slot_size;  /* bytes, ring head and data */
-    uint64_t first_slot; /* offset of slot 0 */
-    uint32_t full;       /* enum pt_full */
-    uint32_t tsc;        /* times are ticks of the processor's counter; 0: CLOCK_MONOTONIC, ns */
-    uint64_t tick_mult;  /* ns = ticks * tick_mult >> 32 */
-    int32_t watchdog;    /* its pid: is it still there? */
-    struct pt_name name; /* of the process' first thread */
-    _Atomic uint32_t next_slot;
+    uint32_t ring_size;   /* bytes of data, a power of two */
+    uint64_t slot_size;   /* bytes, ring head and data */
+    uint64_t first_slot;  /* offset of slot 0 */
+    uint32_t full;        /* enum pt_full */
+    uint32_t tsc;         /* times are ticks of the processor's counter; 0: CLOCK_MONOTONIC, ns */
+    uint64_t tick_mult;   /* ns = ticks * tick_mult >> 32 */
+    int32_t watchdog;     /* its pid: is it still there? */
+    struct pt_name name;  /* of the process' first thread */
+    uint64_t hold_period; /* of the nodes that are held, 0: none is */
+    int32_t hold_thread;  /* the only one, -1: all */
+    _Atomic uint32_t next_slot;        /* how many are taken; the others are not even looked at */
     _Atomic uint32_t untraced_threads; /* threads that found no slot */
     /* "+GLOB", "-GLOB" and "!GLOB" strings (preload/filter.c), an empty one last */
     char filters[PT_SHM_FILTERS];

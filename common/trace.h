@@ -161,6 +161,8 @@ int pt_writer_event(struct pt_writer *w, uint32_t node, const struct pt_event *e
 int pt_writer_hold(struct pt_writer *w, const struct pt_hold *hold);
 int pt_writer_loss(struct pt_writer *w, uint32_t node, const struct pt_loss *loss);
 int pt_writer_flush(struct pt_writer *w);
+/* No more events of this node: its memory is freed. */
+int pt_writer_node_end(struct pt_writer *w, uint32_t node);
 
 /* Writes the END block and closes.  `text` holds "key=value" lines about the end. */
 int pt_writer_close(struct pt_writer *w, const char *text);

@@ -372,6 +372,16 @@ int pt_writer_flush(struct pt_writer *w)
     return w->error ? fail(w, w->error) : 0;
 }
 
+int pt_writer_node_end(struct pt_writer *w, uint32_t node)
+{
+    if (node >= w->nstreams)
+        return 0;
+    int rc = stream_flush(w, node);
+    stream_destroy(w->streams[node]);
+    w->streams[node] = NULL;
+    return rc;
+}
+
 int pt_writer_close(struct pt_writer *w, const char *text)
 {
     if (!w)

@@ -140,6 +140,7 @@ static void use(const struct pt_welcome *welcome, const int fds[2])
             .long_time = ((uint64_t)PT_LONG_NS << 32) / memory->tick_mult,
             .mult = memory->tick_mult,
         };
+    pt_filter_prepare(memory);
     atomic_store_explicit(&shm, memory, memory_order_release);
 }
 

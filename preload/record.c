@@ -43,7 +43,7 @@ PT_COLD void pt_measure_call(struct pt_thread *t, struct pt_pass *pass, uint64_t
 
 static int to_be_held(const struct pt_thread *t)
 {
-    uint64_t period = atomic_load_explicit(&t->ring->hold_period, memory_order_relaxed);
+    uint64_t period = t->ring->hold_period;
     return period && !t->inner &&
            atomic_load_explicit(&t->ring->io_done, memory_order_relaxed) % period == 0;
 }

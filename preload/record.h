@@ -46,7 +46,7 @@ PT_INLINE void pt_pass_begin(struct pt_thread *t, struct pt_pass *pass, uint16_t
     pass->begin = now;
     pass->flags = 0;
     if (PT_UNLIKELY(gap > pt_ticks.long_time) || PT_UNLIKELY(t->poll.count) ||
-        PT_UNLIKELY(atomic_load_explicit(&t->ring->hold_period, memory_order_relaxed)))
+        PT_UNLIKELY(t->ring->hold_period))
         pt_pass_begin_slow(t, pass, op);
     else
         t->short_time += gap;

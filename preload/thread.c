@@ -26,6 +26,9 @@ static void ring_begin(struct pt_thread *t, struct pt_ring *ring, uint32_t numbe
     ring->tid = (int32_t)pt_sys(SYS_gettid);
     ring->thread = (int32_t)number;
     ring->start = t->end;
+    const struct pt_shm *shm = pt_process_shm();
+    if (shm->hold_thread < 0 || shm->hold_thread == (int32_t)number)
+        ring->hold_period = shm->hold_period;
     t->state = PT_THREAD_READY;
     atomic_store_explicit(&ring->state, PT_SLOT_LIVE, memory_order_release);
 }

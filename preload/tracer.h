@@ -119,7 +119,7 @@ static inline int pt_thread_traced(struct pt_thread *t)
 void pt_process_forked(void);
 void pt_thread_forked(void);
 
-/* Resolves the real functions of the table, before the program asks for any. */
+/* Resolves real functions that have to be there before the program asks for them. */
 void pt_wrap_resolve(void);
 /* Resolves the real function of that name, behind us in the search order. */
 void *pt_real(const char *name);
@@ -188,6 +188,8 @@ void pt_fds_forked(void);
 
 /* ---- filter.c ------------------------------------------------------------------- */
 
+/* Reads the filters of the process' memory, before anything is traced. */
+void pt_filter_prepare(const struct pt_shm *shm);
 /* Is a file of that name traced? */
 int pt_filter_path(const char *path);
 

@@ -497,14 +497,24 @@ static inline int64_t dir_word(int dir)
         __attribute__((alias(#name), visibility("default")));
 #include "common/calls.def"
 
-/* ---- the real functions
- * ----------------------------------------------------------------------------- */
+/* ---- the real functions ------------------------------------------------------------------- */
 
+/*
+ * Those that an allocator may call before anything else, so that looking them up does not
+ * need memory at the wrong moment; the others are looked up when they are first called,
+ * for most programs use few.
+ */
 void pt_wrap_resolve(void)
 {
-#define RESOLVE(name)   real_##name = (__typeof__(real_##name))pt_real(#name);
-#define CALL(name, ...) RESOLVE(name)
-#define RES(name, ...)  RESOLVE(name)
-#define ODD(name, ...)  RESOLVE(name)
-#include "common/calls.def"
+#define RESOLVE(name) real_##name = (__typeof__(real_##name))pt_real(#name)
+    RESOLVE(open);
+    RESOLVE(openat);
+    RESOLVE(read);
+    RESOLVE(write);
+    RESOLVE(close);
+    RESOLVE(fstat);
+    RESOLVE(readlink);
+    RESOLVE(fopen);
+    RESOLVE(fgets);
+    RESOLVE(fclose);
 }

@@ -182,7 +182,7 @@ static void drain_node(struct wd *wd, struct wd_node *node)
 
 void wd_drain_proc(struct wd *wd, struct wd_proc *proc)
 {
-    for (uint32_t i = 0; i < proc->nslots; i++) {
+    for (uint32_t i = 0, n = wd_proc_nodes(proc); i < n; i++) {
         struct wd_node *node = &proc->nodes[i];
         if (!node->announced) {
             if (atomic_load(&node->ring->state) == PT_SLOT_FREE)
@@ -216,4 +216,6 @@ void wd_node_close(struct wd *wd, struct wd_node *node)
         ev.cpu = ring->exit_cpu;
     }
     put_event(wd, node, &ev);
+    if (pt_writer_node_end(wd->writer, node->id))
+        write_failed(wd);
 }

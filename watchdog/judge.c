@@ -113,7 +113,7 @@ static int look_around(struct wd_judge *j)
 {
     j->nnow = 0;
     for (struct wd_proc *proc = j->wd->procs; proc; proc = proc->next) {
-        for (uint32_t i = 0; i < proc->nslots; i++) {
+        for (uint32_t i = 0, n = wd_proc_nodes(proc); i < n; i++) {
             struct wd_node *node = &proc->nodes[i];
             if (node == j->held || !is_live(node))
                 continue;
@@ -206,7 +206,7 @@ static void write_hold(struct wd_judge *j, int timed_out)
 static void find_held(struct wd_judge *j)
 {
     for (struct wd_proc *proc = j->wd->procs; proc; proc = proc->next) {
-        for (uint32_t i = 0; i < proc->nslots; i++) {
+        for (uint32_t i = 0, n = wd_proc_nodes(proc); i < n; i++) {
             struct wd_node *node = &proc->nodes[i];
             if (node == j->held || atomic_load(&node->ring->hold) != PT_HOLD_ASKED)
                 continue;

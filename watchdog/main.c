@@ -95,6 +95,7 @@ static int begin(struct pt_err *err)
         watch(wd.tick_fd, &wd.tick_fd) || watch(signal_fd, &signal_fd) ||
         (wd.opt.control >= 0 && watch(wd.opt.control, &wd.opt.control)))
         return pt_err_errno(err, "cannot start");
+    wd_proc_prepare(&wd);
     return 0;
 }
 

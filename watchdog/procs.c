@@ -76,17 +76,20 @@ static void fill_filters(const struct pt_spec *spec, char *filters)
         at = add_filter(at, end, default_filters[i][0], default_filters[i] + 1);
 }
 
-static int is_held(const struct wd *wd, const struct pt_name *name)
+/* Whom to hold, said before the program runs: its very first I/O may be one to hold. */
+static void fill_holds(const struct wd *wd, struct pt_shm *shm)
 {
-    if (wd->opt.nhosts > 1)
-        return 0; /* who is stuck on the other hosts cannot be seen from here */
-    if (wd->spec.throttle == PT_THROTTLE_AUTO)
-        return 1;
-    return wd->spec.throttle == PT_THROTTLE_NODE && name->rank == wd->spec.node[0] &&
-           name->process == wd->spec.node[1] && name->thread == wd->spec.node[2];
+    const int32_t *node = wd->spec.node;
+    if (wd->opt.nhosts > 1 || wd->spec.throttle == PT_THROTTLE_NONE)
+        return; /* who is stuck on other hosts cannot be seen from here */
+    if (wd->spec.throttle == PT_THROTTLE_NODE &&
+        (shm->name.rank != node[0] || shm->name.process != node[1]))
+        return;
+    shm->hold_period = wd->spec.period;
+    shm->hold_thread = wd->spec.throttle == PT_THROTTLE_NODE ? node[2] : -1;
 }
 
-static void init_nodes(struct wd *wd, struct wd_proc *proc)
+static void init_nodes(struct wd_proc *proc)
 {
     for (uint32_t i = 0; i < proc->nslots; i++) {
         struct wd_node *node = &proc->nodes[i];
@@ -94,9 +97,6 @@ static void init_nodes(struct wd *wd, struct wd_proc *proc)
         node->name = (struct pt_name){proc->name.rank, proc->name.process, (int32_t)i};
         node->ring = pt_shm_ring(proc->shm, i);
         node->stat_fd = node->sched_fd = -1;
-        /* Set before the program runs: its very first I/O may be one to hold. */
-        if (is_held(wd, &node->name))
-            atomic_store(&node->ring->hold_period, wd->spec.period);
     }
 }
 
@@ -114,7 +114,6 @@ static int make_shm(struct wd *wd, struct wd_proc *proc)
         .watchdog = getpid(),
         .tsc = (uint32_t)wd->clock.tsc,
         .tick_mult = wd->clock.mult,
-        .name = proc->name,
     };
     fill_filters(&wd->spec, layout.filters);
     proc->nslots = layout.nslots;
@@ -139,12 +138,21 @@ fail:
     return -1;
 }
 
+/* The memory of the others would be made by looking at it. */
+uint32_t wd_proc_nodes(const struct wd_proc *proc)
+{
+    uint32_t taken = atomic_load(&proc->shm->next_slot);
+    return taken < proc->nslots ? taken : proc->nslots;
+}
+
 static void proc_destroy(struct wd_proc *proc)
 {
     if (proc->shm)
         munmap(proc->shm, proc->shm_size);
     if (proc->pidfd >= 0)
         close(proc->pidfd);
+    if (proc->memfd >= 0)
+        close(proc->memfd);
     for (uint32_t i = 0; proc->nodes && i < proc->nslots; i++) {
         if (proc->nodes[i].stat_fd >= 0)
             close(proc->nodes[i].stat_fd);
@@ -201,42 +209,68 @@ static struct wd_proc *find_pid(struct wd *wd, pid_t pid)
     return NULL;
 }
 
-/* Returns the descriptor of its memory, or -1. */
-static int proc_add(struct wd *wd, pid_t pid, const struct pt_hello *hello)
+static struct wd_proc *proc_create(struct wd *wd)
+{
+    struct wd_proc *proc = calloc(1, sizeof(*proc));
+    if (!proc)
+        return NULL;
+    proc->pidfd = -1;
+    proc->nodes = calloc(SLOTS, sizeof(*proc->nodes));
+    proc->memfd = proc->nodes ? make_shm(wd, proc) : -1;
+    if (proc->memfd < 0) {
+        proc_destroy(proc);
+        return NULL;
+    }
+    return proc;
+}
+
+void wd_proc_prepare(struct wd *wd)
+{
+    if (!wd->spare)
+        wd->spare = proc_create(wd);
+}
+
+/* The process that greets, with the memory that was made ready for it; NULL: none can be had. */
+static struct wd_proc *proc_add(struct wd *wd, pid_t pid, const struct pt_hello *hello)
 {
     struct wd_proc *proc = find_pid(wd, pid);
     if (proc) /* it has called exec: another program, the same pid */
         wd_proc_ended(wd, proc);
-    proc = calloc(1, sizeof(*proc));
+    wd_proc_prepare(wd);
+    proc = wd->spare;
     if (!proc)
-        return -1;
-    int memfd = -1;
+        return NULL;
+    wd->spare = NULL;
     proc->pid = pid;
     proc->start = hello->start;
     proc->exe = strdup(hello->exe);
     proc->cwd = strdup(hello->cwd);
-    proc->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
     proc->name.rank = hello->rank < 0 ? 0 : hello->rank;
     proc->name.process = next_process(wd, proc->name.rank);
-    proc->nodes = calloc(SLOTS, sizeof(*proc->nodes));
-    if (!proc->exe || !proc->cwd || proc->pidfd < 0 || proc->name.process < 0 || !proc->nodes ||
-        (memfd = make_shm(wd, proc)) < 0)
-        goto fail;
-    init_nodes(wd, proc);
-    struct epoll_event ev = {.events = EPOLLIN, .data.ptr = proc};
-    if (epoll_ctl(wd->epoll, EPOLL_CTL_ADD, proc->pidfd, &ev))
-        goto fail;
+    if (!proc->exe || !proc->cwd || proc->name.process < 0) {
+        proc_destroy(proc);
+        return NULL;
+    }
+    proc->shm->name = proc->name;
+    fill_holds(wd, proc->shm);
+    init_nodes(proc);
     proc->next = wd->procs;
     wd->procs = proc;
-    return memfd;
-fail:
-    if (memfd >= 0)
-        close(memfd);
-    proc_destroy(proc);
-    return -1;
+    return proc;
 }
 
-static void answer(struct wd *wd, int sock, int memfd)
+/* To be told of its end; one that has ended already is taken leave of at once. */
+static void proc_watch(struct wd *wd, struct wd_proc *proc)
+{
+    struct epoll_event ev = {.events = EPOLLIN, .data.ptr = proc};
+    close(proc->memfd);
+    proc->memfd = -1;
+    proc->pidfd = (int)syscall(SYS_pidfd_open, proc->pid, 0);
+    if (proc->pidfd < 0 || epoll_ctl(wd->epoll, EPOLL_CTL_ADD, proc->pidfd, &ev))
+        wd_proc_ended(wd, proc);
+}
+
+static void answer(struct wd *wd, int sock, const struct wd_proc *proc)
 {
     struct pt_welcome welcome = {.magic = PT_HELLO_MAGIC, .version = PT_SHM_VERSION};
     struct iovec iov = {&welcome, sizeof(welcome)};
@@ -246,10 +280,10 @@ static void answer(struct wd *wd, int sock, int memfd)
     } control = {{0}};
     struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
 
-    if (memfd >= 0) {
-        int fds[2] = {memfd, wd->bell_memfd};
+    if (proc) {
+        int fds[2] = {proc->memfd, wd->bell_memfd};
         welcome.accept = 1;
-        welcome.shm_size = wd->procs->shm_size;
+        welcome.shm_size = proc->shm_size;
         msg.msg_control = control.buf;
         msg.msg_controllen = sizeof(control.buf);
         struct cmsghdr *cmsg = CMSG_FIRSTHDR(&msg);
@@ -290,10 +324,11 @@ void wd_greet(struct wd *wd)
         wd->refused++;
     } else {
         get_rank(wd, hello.rank < 0 ? 0 : hello.rank); /* seen, wanted or not */
-        int memfd = wanted_program(wd, hello.exe) ? proc_add(wd, pid, &hello) : -1;
-        answer(wd, sock, memfd);
-        if (memfd >= 0)
-            close(memfd);
+        struct wd_proc *proc = wanted_program(wd, hello.exe) ? proc_add(wd, pid, &hello) : NULL;
+        answer(wd, sock, proc); /* first: the program waits */
+        if (proc)
+            proc_watch(wd, proc);
+        wd_proc_prepare(wd);
     }
     close(sock);
 }
@@ -301,7 +336,7 @@ void wd_greet(struct wd *wd)
 void wd_proc_ended(struct wd *wd, struct wd_proc *proc)
 {
     wd_drain_proc(wd, proc);
-    for (uint32_t i = 0; i < proc->nslots; i++) {
+    for (uint32_t i = 0; i < wd_proc_nodes(proc); i++) {
         wd_node_close(wd, &proc->nodes[i]);
         wd_judge_forget(wd->judge, &proc->nodes[i]);
     }
@@ -326,4 +361,7 @@ void wd_proc_all_ended(struct wd *wd)
 {
     while (wd->procs)
         wd_proc_ended(wd, wd->procs);
+    if (wd->spare)
+        proc_destroy(wd->spare);
+    wd->spare = NULL;
 }

@@ -41,6 +41,7 @@ struct wd_proc {
     struct wd_proc *next;
     pid_t pid;
     int pidfd;
+    int memfd; /* until it is handed over, else -1 */
     struct pt_shm *shm;
     size_t shm_size;
     struct pt_name name;
@@ -68,6 +69,7 @@ struct wd {
     int listen_fd, bell_fd /* eventfd */, bell_memfd, tick_fd;
     struct pt_bell *bell;
     struct wd_proc *procs; /* newest first */
+    struct wd_proc *spare; /* made ready for the next one to come */
     uint32_t next_id;
     uint64_t started_real, started;
 
@@ -132,9 +134,13 @@ pid_t wd_command_start(struct wd *wd, struct pt_err *err);
 
 /* Accepts one greeting on the listening socket and answers it. */
 void wd_greet(struct wd *wd);
+/* Makes memory ready for the next process. */
+void wd_proc_prepare(struct wd *wd);
 /* The process is gone: drains what it left and closes its nodes. */
 void wd_proc_ended(struct wd *wd, struct wd_proc *proc);
 void wd_proc_all_ended(struct wd *wd);
+/* How many of its slots are taken. */
+uint32_t wd_proc_nodes(const struct wd_proc *proc);
 /* Is it still there?  An event of this round may have ended it. */
 int wd_proc_known(const struct wd *wd, const struct wd_proc *proc);
 int wd_rank_joined(const struct wd *wd, int rank);
