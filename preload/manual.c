@@ -331,7 +331,7 @@ PT_EXPORT int __isoc99_fscanf(FILE *f, const char *fmt, ...)
 int old_vfscanf(FILE *f, const char *fmt, va_list ap) __asm__("vfscanf");
 int old_fscanf(FILE *f, const char *fmt, ...) __asm__("fscanf");
 
-static int64_t position(FILE *f)
+int64_t pt_position(FILE *f)
 {
     static off_t (*real)(FILE *);
     if (!real)
@@ -350,11 +350,11 @@ PT_EXPORT int old_vfscanf(FILE *f, const char *fmt, va_list ap)
     if (!real)
         real = (int (*)(FILE *, const char *, va_list))pt_real("vfscanf");
     int cls = pt_thread_traced(t) ? pt_fds_class(t, f->_fileno, &pass) : -1;
-    int64_t from = cls < 0 ? 0 : position(f);
+    int64_t from = cls < 0 ? 0 : pt_position(f);
     int traced = pass_begin(t, &pass, cls, PT_OP___isoc99_vfscanf);
     int ret = real(f, fmt, ap);
     if (traced) {
-        int64_t moved = position(f) - from;
+        int64_t moved = pt_position(f) - from;
         pass_end(t, &pass, PT_OP___isoc99_vfscanf, moved, 0, FIELDS(pass.fd, moved));
     }
     return ret;

@@ -7,6 +7,7 @@
 #define PT_TRACER_H
 
 #include <stdint.h>
+#include <stdio.h>
 #include <time.h>
 
 #include "common/ring.h"
@@ -185,6 +186,11 @@ void pt_fds_closed_range(unsigned first, unsigned last);
 /* fd2 is a copy of fd; returns its word. */
 int64_t pt_fds_copied(int64_t fd_word, int fd2);
 void pt_fds_forked(void);
+
+/* ---- manual.c ------------------------------------------------------------------- */
+
+/* Where the stream is, without an event; 0 if it has no position. */
+int64_t pt_position(FILE *f);
 
 /* ---- filter.c ------------------------------------------------------------------- */
 

@@ -76,17 +76,6 @@ static inline int pt_fopen_flags(const char *mode)
     }
 }
 
-static inline int64_t pt_position(FILE *f)
-{
-    static off_t (*real)(FILE *);
-    if (!real)
-        real = (off_t(*)(FILE *))pt_real("ftello");
-    int error = errno;
-    int64_t at = real(f);
-    errno = error;
-    return at < 0 ? 0 : at;
-}
-
 static inline int64_t pt_mpi_bytes(int n, mpi_h type)
 {
     static int (*size_of)(mpi_h, int *);
@@ -133,30 +122,7 @@ enum {
 #include "common/calls.def"
 };
 
-#undef FD
-#undef FD2
-#undef LEN
-#undef OFF
-#undef OFF2
-#undef WHENCE
-#undef FLAGS
-#undef MODE
-#undef PEER
-#undef TAG
-#undef PEER2
-#undef TAG2
-#undef COUNT
-#undef COMM
-#undef CMD
-#undef UID
-#undef GID
-#undef ADDR
-#undef FILEH
-#undef COPY
-#undef IDENT
-#undef PATH
-#undef PATH2
-#undef TEXT
+#include "preload/no_fields.h"
 #define FD(x)
 #define FD2(x)
 #define LEN(x)
@@ -193,30 +159,7 @@ enum {
 #define MPIIO(name, replay, params, args, fields)                 NAMES(MPI_##name, params, fields)
 #include "common/calls.def"
 
-#undef FD
-#undef FD2
-#undef LEN
-#undef OFF
-#undef OFF2
-#undef WHENCE
-#undef FLAGS
-#undef MODE
-#undef PEER
-#undef TAG
-#undef PEER2
-#undef TAG2
-#undef COUNT
-#undef COMM
-#undef CMD
-#undef UID
-#undef GID
-#undef ADDR
-#undef FILEH
-#undef COPY
-#undef IDENT
-#undef PATH
-#undef PATH2
-#undef TEXT
+#include "preload/no_fields.h"
 
 /* ---- how a field is written --------------------------------------------------------------- */
 
