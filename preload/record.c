@@ -178,7 +178,7 @@ void pt_polls_end(struct pt_thread *t)
     pass.flags |= PT_RECF_POLLS;
     uint64_t *w = pt_record_begin(t, &pass, t->poll.op, t->poll.words, t->end, 0, 0);
     if (w) {
-        memset(w, 0, t->poll.words * sizeof(*w));
+        memcpy(w, t->poll.values, t->poll.words * sizeof(*w));
         pt_pass_commit(t);
     }
 }

@@ -58,6 +58,7 @@ struct pt_thread {
         uint64_t count;
         uint16_t op;
         unsigned words;
+        uint64_t values[PT_MAX_FIELDS]; /* of the first one */
         struct pt_pass first;
     } poll;
 };

@@ -12,6 +12,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <pthread.h>
 #include <semaphore.h>
@@ -66,14 +67,34 @@ static inline int64_t pt_iov_len(const struct iovec *iov, int cnt)
 static inline int pt_fopen_flags(const char *mode)
 {
     int both = strchr(mode, '+') != NULL;
+    int more = (strchr(mode, 'x') ? O_EXCL : 0) | (strchr(mode, 'e') ? O_CLOEXEC : 0);
     switch (*mode) {
     case 'r':
-        return both ? O_RDWR : O_RDONLY;
+        return (both ? O_RDWR : O_RDONLY) | more;
     case 'w':
-        return (both ? O_RDWR : O_WRONLY) | O_CREAT | O_TRUNC;
+        return (both ? O_RDWR : O_WRONLY) | O_CREAT | O_TRUNC | more;
     default:
-        return (both ? O_RDWR : O_WRONLY) | O_CREAT | O_APPEND;
+        return (both ? O_RDWR : O_WRONLY) | O_CREAT | O_APPEND | more;
     }
+}
+
+/* How many bytes wide characters are in the file; errno is kept. */
+static inline int64_t pt_wide_byte(wint_t c)
+{
+    char buf[MB_LEN_MAX];
+    mbstate_t state = {0};
+    int error = errno;
+    size_t n = wcrtomb(buf, (wchar_t)c, &state);
+    errno = error;
+    return n == (size_t)-1 ? 1 : (int64_t)n;
+}
+
+static inline int64_t pt_wide_bytes(const wchar_t *s)
+{
+    int64_t n = 0;
+    for (; *s; s++)
+        n += pt_wide_byte((wint_t)*s);
+    return n;
 }
 
 static inline int64_t pt_mpi_bytes(int n, mpi_h type)
@@ -343,7 +364,7 @@ static inline int64_t dir_word(int dir)
     {                                                                                       \
         before struct pt_thread *t = &pt_self;                                              \
         struct pt_pass pass;                                                                \
-        int64_t copy __attribute__((unused)) = 0;                                           \
+        int64_t copy __attribute__((unused)) = PT_FD_WORD(-1, 0);                           \
         rtype ret;                                                                          \
         if (PT_UNLIKELY(!real_##name))                                                      \
             real_##name = (rtype(*) params)pt_real(#name);                                  \
@@ -417,16 +438,24 @@ static inline int64_t dir_word(int dir)
         return wrap_MPI_##name args;                                                   \
     }
 
-#define IN_VAIN(name, success)                                        \
+/* The first in a row says what is asked for; a success ends the row. */
+#define IN_VAIN(name, success, fields)                                \
     if (ret == 0 && !(success)) {                                     \
+        if (!t->poll.count) {                                         \
+            uint64_t *w __attribute__((unused)) = t->poll.values;     \
+            fields                                                    \
+        }                                                             \
         pt_poll_failed(t, &pass, PT_OP_MPI_##name, WORDS_MPI_##name); \
         return ret;                                                   \
-    }
+    }                                                                 \
+    if (PT_UNLIKELY(t->poll.count))                                   \
+        pt_polls_end(t);
 
 #define MPI(name, mcls, replay, params, args, fields) \
     MPI_WRAPPER(name, PT_CLASS_##mcls, params, args, below_mpi, 0, fields, NOTHING)
-#define MPITEST(name, params, args, success, fields) \
-    MPI_WRAPPER(name, PT_CLASS_SYNC, params, args, below_mpi, 0, fields, IN_VAIN(name, success))
+#define MPITEST(name, params, args, success, fields)                     \
+    MPI_WRAPPER(name, PT_CLASS_SYNC, params, args, below_mpi, 0, fields, \
+                IN_VAIN(name, success, fields))
 #define MPIIO(name, replay, params, args, fields) \
     MPI_WRAPPER(name, PT_CLASS_IO, params, args, inner, names_MPI_##name args, fields, NOTHING)
 

@@ -315,8 +315,7 @@ static int hazard_spawn(char *self)
     posix_spawn_file_actions_addclose(&actions, kept);
     posix_spawn_file_actions_addopen(&actions, 7, "spawned", O_WRONLY | O_CREAT, 0600);
     posix_spawn_file_actions_adddup2(&actions, 7, 1);
-    if (posix_spawn(&pid, self, &actions, NULL, args, environ) ||
-        waitpid(pid, &status, 0) != pid)
+    if (posix_spawn(&pid, self, &actions, NULL, args, environ) || waitpid(pid, &status, 0) != pid)
         return 1;
     int wrote = write(kept, "k", 1) == 1;
     printf("%d %d %d\n", WEXITSTATUS(status), wrote, close(kept));
