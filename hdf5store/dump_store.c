@@ -165,7 +165,7 @@ static const char *path_of(const struct dumper *d, uint32_t file)
 static void prepare(const struct dumper *d, const struct pt_store_event *e, struct format_event *f)
 {
     format_from_store(f, pt_store_call(d->store, e->op), e, path_of(d, e->file),
-                      path_of(d, e->file2));
+                      path_of(d, e->file2), pt_store_text(d->store, e->text));
 }
 
 static void print_event(const struct dumper *d, uint64_t number, const struct pt_store_event *e)

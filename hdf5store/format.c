@@ -29,14 +29,23 @@ static const struct symbol open_flags[] = {
 static const char *const access_modes[] = {"O_RDONLY", "O_WRONLY", "O_RDWR", "O_ACCMODE"};
 static const char *const whences[] = {"SEEK_SET", "SEEK_CUR", "SEEK_END", "SEEK_DATA", "SEEK_HOLE"};
 
+/* What a store keeps of an event. */
+#define BIT(field) (UINT64_C(1) << PT_F_##field)
+#define KNOWN_OF_STORE                                                                             \
+    (BIT(FD) | BIT(FD2) | BIT(LEN) | BIT(OFF) | BIT(OFF2) | BIT(WHENCE) | BIT(FLAGS) | BIT(MODE) | \
+     BIT(ADDR) | BIT(HANDLE) | BIT(DIRFD) | BIT(PATH) | BIT(DIRFD2) | BIT(PATH2) | BIT(TEXT))
+
 void format_from_store(struct format_event *out, const struct pt_call_desc *call,
-                       const struct pt_store_event *in, const char *path, const char *path2)
+                       const struct pt_store_event *in, const char *path, const char *path2,
+                       const char *text)
 {
     struct pt_event *ev = &out->event;
 
     memset(out, 0, sizeof(*out));
     out->call = call;
     out->file = path;
+    out->file2 = path2;
+    out->unknown = ~KNOWN_OF_STORE;
     ev->op = in->op;
     ev->flags = in->flags;
     ev->err = in->err;
@@ -47,13 +56,16 @@ void format_from_store(struct format_event *out, const struct pt_call_desc *call
     ev->field[PT_F_FD2] = PT_FD_WORD(in->fd2, in->handle2);
     ev->field[PT_F_LEN] = in->len;
     ev->field[PT_F_OFF] = in->off;
+    ev->field[PT_F_OFF2] = in->off2;
     ev->field[PT_F_WHENCE] = in->whence;
     ev->field[PT_F_FLAGS] = in->oflags;
     ev->field[PT_F_MODE] = in->mode;
     ev->field[PT_F_HANDLE] = in->handle;
+    ev->field[PT_F_ADDR] = (int64_t)in->addr;
     ev->field[PT_F_DIRFD] = ev->field[PT_F_DIRFD2] = AT_FDCWD;
     ev->str[0] = path;
     ev->str[1] = path2;
+    ev->str[2] = text;
 }
 
 void format_quoted(FILE *out, const char *text)
@@ -106,6 +118,14 @@ static const char *string_of(const struct format_event *e, int field)
     return text ? text : "";
 }
 
+/* The file behind a descriptor, as far as it is known. */
+static const char *file_of(const struct format_event *e, int field)
+{
+    if (field == PT_F_FD)
+        return e->file;
+    return field == PT_F_FD2 ? (e->file2 ? e->file2 : e->file) : NULL;
+}
+
 static void put_value(FILE *out, const struct format_event *e, int field, unsigned options)
 {
     int64_t value = e->event.field[field];
@@ -116,7 +136,7 @@ static void put_value(FILE *out, const struct format_event *e, int field, unsign
         break;
     case PT_STYLE_FD:
     case PT_STYLE_DIRFD:
-        put_descriptor(out, PT_FD_OF(value), field == PT_F_DIRFD ? NULL : e->file, options);
+        put_descriptor(out, PT_FD_OF(value), file_of(e, field), options);
         break;
     case PT_STYLE_OCT:
         fprintf(out, "%#" PRIo64, value);
@@ -146,7 +166,7 @@ static int is_shown(const struct format_event *e, int field, unsigned options)
 {
     const int64_t *value = e->event.field;
 
-    if (field < 0 || pt_fields[field].style == PT_STYLE_HIDDEN)
+    if (field < 0 || pt_fields[field].style == PT_STYLE_HIDDEN || e->unknown >> field & 1)
         return 0;
     if (pt_fields[field].style == PT_STYLE_DIRFD)
         return !(options & FORMAT_NO_DIRFD) && PT_FD_OF(value[field]) != AT_FDCWD;

@@ -18,11 +18,14 @@ struct format_event {
     const struct pt_call_desc *call;
     struct pt_event event;
     const char *file; /* of fd, or NULL */
+    const char *file2;
+    uint64_t unknown; /* fields that are not there, as bits */
 };
 
-/* The event of a store as one of a run file.  path and path2 may be NULL. */
+/* The event of a store as one of a run file.  path, path2 and text may be NULL. */
 void format_from_store(struct format_event *out, const struct pt_call_desc *call,
-                       const struct pt_store_event *in, const char *path, const char *path2);
+                       const struct pt_store_event *in, const char *path, const char *path2,
+                       const char *text);
 
 /* "pwrite(5, 65536, 131072)" */
 void format_call(FILE *out, const struct format_event *e, unsigned options);

@@ -134,6 +134,11 @@ uint32_t names_add(struct names *names, const char *text)
     return names->n - 1;
 }
 
+uint32_t names_find(const struct names *names, const char *text)
+{
+    return names->nslots ? names->slots[names_slot(names, text)] - 1 : NAMES_NONE;
+}
+
 const char *names_text(const struct names *names, uint32_t number)
 {
     return number < names->n ? names->text[number] : NULL;

@@ -32,6 +32,9 @@ struct names {
 /* The number of that string, which is added if it is new; NAMES_NONE without memory. */
 uint32_t names_add(struct names *names, const char *text);
 
+/* The number of that string, NAMES_NONE if it is not there. */
+uint32_t names_find(const struct names *names, const char *text);
+
 /* NULL for NAMES_NONE. */
 const char *names_text(const struct names *names, uint32_t number);
 void names_free(struct names *names);

@@ -26,7 +26,7 @@ struct merge_named {
     uint64_t begin;       /* ns since 1970 */
     size_t event;         /* number within the node; MERGE_CHDIR: none */
     uint32_t path, path2; /* as the program wrote them: numbers of the run's `names` */
-    int64_t dirfd;
+    int64_t dirfd, dirfd2;
     uint64_t dev, ino, fsize;
 };
 
@@ -41,6 +41,10 @@ struct merge_think {
 
 #define MERGE_IO_FOLDED 0x80000000u
 
+/*
+ * While merging, `text` of an event is a number of the run's `names` plus one.  Events
+ * below an MPI-IO call are left out: the tracer does not number them either.
+ */
 struct merge_node {
     struct pt_name name;
     uint32_t host, exe, cwd; /* numbers of the run's `names` */
@@ -55,6 +59,7 @@ struct merge_node {
     uint32_t *io;        /* the store's event of each I/O that the tracer counted */
     size_t nio, io_size; /* ... with MERGE_IO_FOLDED if it was not the last of a poll loop */
     struct merge_think think;
+    struct map aio; /* control block -> event whose result is still to come */
 };
 
 /* `src` was held before its I/O src_io, and dst was stuck before its I/O dst_io. */
@@ -76,6 +81,7 @@ struct merge_run {
     uint64_t holds, timed_out;
     uint64_t lost_names; /* names relative to a directory that is not known */
     struct names names;
+    struct names blind;       /* what the tracer could not see, and why */
     struct merge_node *nodes; /* by name */
     size_t nnodes;
     struct merge_wait *waits;
@@ -118,6 +124,12 @@ struct pt_store_file *merge_find_files(const struct merge *m, const struct merge
 
 /* The node of that name or NULL. */
 struct merge_node *merge_find_node(const struct merge_run *run, const struct pt_name *name);
+
+/* Whether the operation makes a handle: opens a file, stream or directory. */
+int merge_opens(enum pt_replay replay);
+
+/* An absolute path without ".." and what is ahead of it.  NULL without memory. */
+char *merge_flat_path(const char *path);
 
 /*
  * `path` relative to the absolute `base` (NULL: "/"), without "//" and "/./".

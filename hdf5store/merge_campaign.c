@@ -53,6 +53,10 @@ static int check_complete(struct merge_campaign *c, const struct merge_run *run,
         complain(c, strict, err, "run '%s' is incomplete: %" PRIu64 " events were lost", run->dir,
                  run->lost) < 0)
         return -1;
+    for (uint32_t i = 0; i < run->blind.n; i++)
+        if (complain(c, strict, err, "run '%s': not seen: %s", run->dir,
+                     names_text(&run->blind, i)) < 0)
+            return -1;
     if (run->lost_names)
         return complain(c, 0, err,
                         "run '%s': %" PRIu64 " names are relative to an unknown directory; "
@@ -79,7 +83,7 @@ static int remember(struct merge_campaign *c, const struct merge_run *run, size_
         .host = strdup(run->hosts),
         .job = run->job,
         .step = run->step,
-        .complete = run->complete && !run->lost,
+        .complete = run->complete && !run->lost && !run->blind.n,
         .lost = run->lost,
     };
     id[0] = run->realtime;
@@ -224,8 +228,28 @@ static uint64_t since(uint64_t epoch, uint64_t time)
     return time > epoch ? time - epoch : 0;
 }
 
-static int write_events(const struct merge_node *node, uint64_t epoch, struct pt_store_writer *w,
-                        struct pt_err *err)
+/* The texts of events: from numbers of the run's names to offsets in the store. */
+struct texts {
+    const struct names *names;
+    uint64_t *offsets; /* 0: not written yet */
+};
+
+static int write_text(struct texts *t, struct pt_store_event *e, struct pt_store_writer *w,
+                      struct pt_err *err)
+{
+    uint64_t number = e->text - 1;
+
+    if (!e->text)
+        return 0;
+    if (!t->offsets[number] && pt_store_write_text(w, names_text(t->names, (uint32_t)number),
+                                                   &t->offsets[number], err) < 0)
+        return -1;
+    e->text = t->offsets[number];
+    return 0;
+}
+
+static int write_events(const struct merge_node *node, uint64_t epoch, struct texts *texts,
+                        struct pt_store_writer *w, struct pt_err *err)
 {
     struct pt_store_event batch[64];
     const size_t most = sizeof(batch) / sizeof(batch[0]);
@@ -235,6 +259,8 @@ static int write_events(const struct merge_node *node, uint64_t epoch, struct pt
         for (; n < most && i < node->nevents; n++, i++) {
             batch[n] = node->events[i];
             batch[n].begin_ns = since(epoch, batch[n].begin_ns);
+            if (write_text(texts, &batch[n], w, err) < 0)
+                return -1;
         }
         if (pt_store_write_events(w, batch, n, err) < 0)
             return -1;
@@ -242,8 +268,8 @@ static int write_events(const struct merge_node *node, uint64_t epoch, struct pt
     return 0;
 }
 
-static int write_nodes(const struct merge_campaign *c, struct pt_store_writer *w,
-                       struct pt_err *err)
+static int write_all_nodes(const struct merge_campaign *c, struct texts *texts,
+                           struct pt_store_writer *w, struct pt_err *err)
 {
     uint64_t epoch = merge_campaign_epoch(c), first = 0;
 
@@ -257,11 +283,24 @@ static int write_nodes(const struct merge_campaign *c, struct pt_store_writer *w
             .count = node->nevents,
             .start_ns = since(epoch, node->start),
         };
-        if (pt_store_write_nodes(w, &row, 1, err) < 0 || write_events(node, epoch, w, err) < 0)
+        if (pt_store_write_nodes(w, &row, 1, err) < 0 ||
+            write_events(node, epoch, texts, w, err) < 0)
             return -1;
         first += node->nevents;
     }
     return 0;
+}
+
+static int write_nodes(const struct merge_campaign *c, struct pt_store_writer *w,
+                       struct pt_err *err)
+{
+    struct texts texts = {&c->base->names, NULL};
+    int rc;
+
+    texts.offsets = calloc(c->base->names.n + 1, sizeof(*texts.offsets));
+    rc = texts.offsets ? write_all_nodes(c, &texts, w, err) : pt_err_set(err, "not enough memory");
+    free(texts.offsets);
+    return rc;
 }
 
 int merge_campaign_write(const struct merge_campaign *c, struct pt_store_writer *w,

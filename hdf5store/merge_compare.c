@@ -59,6 +59,11 @@ static int same_file(const struct side *a, uint32_t file_a, const struct side *b
                            names_text(&b->m->files, file_b), b->run);
 }
 
+static const char *text_of(const struct side *s, const struct pt_store_event *e)
+{
+    return e->text ? names_text(&s->run->names, (uint32_t)(e->text - 1)) : NULL;
+}
+
 static int same_event(const struct side *a, const struct side *b, size_t i)
 {
     const struct pt_store_event *ea = &a->node->events[i], *eb = &b->node->events[i];
@@ -66,7 +71,8 @@ static int same_event(const struct side *a, const struct side *b, size_t i)
     if (strcmp(a->m->calls[ea->op].name, b->m->calls[eb->op].name))
         return 0;
     return ea->len == eb->len && ea->off == eb->off && ea->whence == eb->whence &&
-           ea->oflags == eb->oflags && ea->mode == eb->mode &&
+           ea->oflags == eb->oflags && ea->mode == eb->mode && ea->off2 == eb->off2 &&
+           merge_same_name(text_of(a, ea), a->run, text_of(b, eb), b->run) &&
            same_file(a, ea->file, b, eb->file) && same_file(a, ea->file2, b, eb->file2);
 }
 
@@ -84,7 +90,7 @@ static char *show(const struct side *s, size_t i)
         const struct pt_store_event *e = &s->node->events[i];
         struct format_event f;
         format_from_store(&f, &s->m->calls[e->op], e, names_text(&s->m->files, e->file),
-                          names_text(&s->m->files, e->file2));
+                          names_text(&s->m->files, e->file2), text_of(s, e));
         format_call(out, &f, FORMAT_PATHS | FORMAT_NO_DIRFD);
         fclose(out);
     }

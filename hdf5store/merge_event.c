@@ -5,6 +5,7 @@
 #include "config.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,6 +25,11 @@ void *merge_grow(void *array, size_t n, size_t *size, size_t element, struct pt_
     }
     *size = want;
     return bigger;
+}
+
+int merge_opens(enum pt_replay replay)
+{
+    return replay == PT_REPLAY_OPEN || replay == PT_REPLAY_OPENDIR || replay == PT_REPLAY_FOPEN;
 }
 
 /* ---- think time ------------------------------------------------------------ */
@@ -108,10 +114,12 @@ static void fill_event(struct pt_store_event *e, const struct pt_call_desc *call
         .file = PT_NO_FILE,
         .file2 = PT_NO_FILE,
         .off = f[PT_F_OFF],
+        .off2 = f[PT_F_OFF2],
         .len = f[PT_F_LEN],
         .whence = f[PT_F_WHENCE],
         .oflags = f[PT_F_FLAGS],
         .mode = f[PT_F_MODE],
+        .addr = (uint64_t)f[PT_F_ADDR],
         .ret = ev->ret,
     };
     if (has_field(call, PT_F_FD)) {
@@ -145,6 +153,7 @@ static int add_named(struct merge_run *run, struct merge_node *node, size_t even
         .path = NAMES_NONE,
         .path2 = NAMES_NONE,
         .dirfd = ev->field[PT_F_DIRFD],
+        .dirfd2 = ev->field[PT_F_DIRFD2],
         .dev = ev->field[PT_F_DEV],
         .ino = ev->field[PT_F_INO],
         .fsize = ev->field[PT_F_FSIZE],
@@ -183,6 +192,32 @@ static int add_io(struct merge_node *node, struct pt_err *err)
     return 0;
 }
 
+/* Calls by which a program waits for a file: until it is there, or, to make it, gone. */
+static int may_wait(enum pt_replay replay)
+{
+    switch (replay) {
+    case PT_REPLAY_OPEN:
+    case PT_REPLAY_FOPEN:
+    case PT_REPLAY_OPENDIR:
+    case PT_REPLAY_STAT:
+    case PT_REPLAY_LSTAT:
+    case PT_REPLAY_ACCESS:
+    case PT_REPLAY_MKDIR:
+    case PT_REPLAY_LINK:
+    case PT_REPLAY_SYMLINK:
+        return 1;
+    default:
+        return 0;
+    }
+}
+
+static int same_text(const struct merge_run *run, uint32_t name, const char *text)
+{
+    const char *have = names_text(&run->names, name);
+
+    return have && text ? !strcmp(have, text) : have == text;
+}
+
 /* Does this call repeat a failed one that waits for a file to appear or to go? */
 static int repeats_last(const struct merge *m, const struct merge_run *run,
                         const struct merge_node *node, const struct pt_store_event *e,
@@ -190,17 +225,16 @@ static int repeats_last(const struct merge *m, const struct merge_run *run,
 {
     const struct pt_store_event *last = node->nevents ? &node->events[node->nevents - 1] : NULL;
     const struct merge_named *named = node->nnamed ? &node->named[node->nnamed - 1] : NULL;
-    enum pt_replay replay = m->calls[e->op].replay;
 
     if (!last || !named || named->event != node->nevents - 1 || !ev->str[0])
         return 0;
-    if (replay != PT_REPLAY_OPEN && replay != PT_REPLAY_MKDIR)
+    if (!may_wait(m->calls[e->op].replay))
         return 0;
     if (last->err != ENOENT && last->err != EEXIST && last->err != EAGAIN)
         return 0;
     return last->op == e->op && last->oflags == e->oflags && last->mode == e->mode &&
-           named->dirfd == ev->field[PT_F_DIRFD] && named->path != NAMES_NONE &&
-           !strcmp(names_text(&run->names, named->path), ev->str[0]);
+           named->dirfd == ev->field[PT_F_DIRFD] && same_text(run, named->path, ev->str[0]) &&
+           named->dirfd2 == ev->field[PT_F_DIRFD2] && same_text(run, named->path2, ev->str[1]);
 }
 
 /* Takes the last event back: the new one stands for the whole loop. */
@@ -213,6 +247,33 @@ static void fold_last(struct merge_node *node)
     node->io[node->nio - 1] |= MERGE_IO_FOLDED;
 }
 
+/* A read or write that goes on behind the program's back: aio_return tells its result. */
+static int is_aio(const struct pt_call_desc *call)
+{
+    return !strcmp(call->name, "aio_read") || !strcmp(call->name, "aio_write");
+}
+
+static void finish_aio(struct merge_node *node, const struct pt_event *ev)
+{
+    const uint64_t *event = map_get(&node->aio, (uint64_t)ev->field[PT_F_ADDR]);
+
+    if (event && *event < node->nevents && ev->ret >= 0)
+        node->events[*event].ret = ev->ret;
+}
+
+static int note_blind(struct merge_run *run, const struct pt_event *ev, struct pt_err *err)
+{
+    const char *reason = ev->str[2] ? ev->str[2] : "?", *program = ev->str[0] ? ev->str[0] : "";
+    char *text;
+    uint32_t added;
+
+    if (asprintf(&text, "%s%s%s", reason, *program ? ": " : "", program) < 0)
+        return pt_err_set(err, "not enough memory");
+    added = names_add(&run->blind, text);
+    free(text);
+    return added == NAMES_NONE ? pt_err_set(err, "not enough memory") : 0;
+}
+
 static int add_io_event(struct merge *m, struct merge_run *run, struct merge_node *node,
                         struct pt_store_event *e, const struct pt_event *ev, struct pt_err *err)
 {
@@ -221,6 +282,15 @@ static int add_io_event(struct merge *m, struct merge_run *run, struct merge_nod
     if (repeats_last(m, run, node, e, ev))
         fold_last(node);
     take_think(&node->think, e);
+    if (ev->str[2]) {
+        uint32_t text = names_add(&run->names, ev->str[2]);
+
+        if (text == NAMES_NONE)
+            return pt_err_set(err, "not enough memory");
+        e->text = (uint64_t)text + 1;
+    }
+    if (is_aio(&m->calls[e->op]) && map_put(&node->aio, e->addr, node->nevents) < 0)
+        return pt_err_set(err, "not enough memory");
     if ((ev->str[0] || is_dup) && add_named(run, node, node->nevents, ev, e->begin_ns, err) < 0)
         return -1;
     if (add_io(node, err) < 0)
@@ -228,20 +298,48 @@ static int add_io_event(struct merge *m, struct merge_run *run, struct merge_nod
     return add_event(node, e, err);
 }
 
-/* chdir changes names only; an inherited descriptor becomes an event without think time. */
-static int add_name_event(struct merge *m, struct merge_run *run, struct merge_node *node,
-                          const struct pt_store_event *e, const struct pt_event *ev,
-                          struct pt_err *err)
+/* An inherited descriptor becomes an event without think time. */
+static int add_inherited(struct merge_run *run, struct merge_node *node,
+                         const struct pt_store_event *e, const struct pt_event *ev,
+                         struct pt_err *err)
 {
-    if (!ev->str[0] || ev->err)
-        return 0;
-    if (m->calls[e->op].replay != PT_REPLAY_OPEN)
-        return add_named(run, node, MERGE_CHDIR, ev, e->begin_ns, err);
-    if (ev->str[0][0] != '/')
+    if (!ev->str[0] || ev->str[0][0] != '/')
         return 0;
     if (add_named(run, node, node->nevents, ev, e->begin_ns, err) < 0)
         return -1;
     return add_event(node, e, err);
+}
+
+/* fchdir names the directory by its descriptor. */
+static int add_fchdir(struct merge_run *run, struct merge_node *node,
+                      const struct pt_store_event *e, const struct pt_event *ev, struct pt_err *err)
+{
+    struct pt_event by_fd = *ev;
+
+    by_fd.field[PT_F_DIRFD] = ev->field[PT_F_FD];
+    by_fd.str[0] = "";
+    return add_named(run, node, MERGE_CHDIR, &by_fd, e->begin_ns, err);
+}
+
+static int add_name_event(struct merge *m, struct merge_run *run, struct merge_node *node,
+                          const struct pt_store_event *e, const struct pt_event *ev,
+                          struct pt_err *err)
+{
+    const struct pt_call_desc *call = &m->calls[e->op];
+
+    if (!strcmp(call->name, "blind"))
+        return note_blind(run, ev, err);
+    if (ev->err)
+        return 0;
+    if (call->replay == PT_REPLAY_OPEN)
+        return add_inherited(run, node, e, ev, err);
+    if (!strcmp(call->name, "chdir") && ev->str[0])
+        return add_named(run, node, MERGE_CHDIR, ev, e->begin_ns, err);
+    if (!strcmp(call->name, "fchdir"))
+        return add_fchdir(run, node, e, ev, err);
+    if (!strcmp(call->name, "aio_return"))
+        finish_aio(node, ev);
+    return 0;
 }
 
 int merge_add_event(struct merge *m, struct merge_run *run, struct merge_node *node, unsigned op,

@@ -26,10 +26,12 @@ void merge_free_run(struct merge_run *run)
         free(run->nodes[i].events);
         free(run->nodes[i].named);
         free(run->nodes[i].io);
+        map_free(&run->nodes[i].aio);
     }
     free(run->nodes);
     free(run->waits);
     names_free(&run->names);
+    names_free(&run->blind);
     free(run->dir);
     free(run->spec);
     free(run->hosts);

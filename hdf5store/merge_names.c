@@ -37,6 +37,32 @@ char *merge_clean_path(const char *base, const char *path)
     return out;
 }
 
+char *merge_flat_path(const char *path)
+{
+    char *out = malloc(strlen(path) + 2);
+    size_t n = 0;
+
+    if (!out)
+        return NULL;
+    while (*path) {
+        size_t len = strcspn(path, "/");
+
+        if (len == 2 && path[0] == '.' && path[1] == '.') {
+            while (n > 0 && out[--n] != '/')
+                ;
+        } else if (len && !(len == 1 && *path == '.')) {
+            out[n++] = '/';
+            memcpy(out + n, path, len);
+            n += len;
+        }
+        path += len + (path[len] == '/');
+    }
+    if (!n)
+        out[n++] = '/';
+    out[n] = '\0';
+    return out;
+}
+
 struct step {
     struct merge_node *node;
     struct merge_named *named;
@@ -119,6 +145,21 @@ static int follow_dup(struct process *p, const struct pt_store_event *e)
     return file && !e->err ? set_handle(p, e->handle2, e->fd2, *file) : 0;
 }
 
+/* Where a symbolic link leads, as far as its text alone tells. */
+static int follow_target(struct process *p, struct pt_store_event *e)
+{
+    char *dir = strdup(names_text(&p->m->files, e->file)), *path = NULL;
+
+    if (dir) {
+        strrchr(dir, '/')[0] = '\0';
+        path = merge_clean_path(dir, names_text(&p->run->names, (uint32_t)(e->text - 1)));
+    }
+    e->file2 = path ? names_add(&p->m->files, path) : NAMES_NONE;
+    free(dir);
+    free(path);
+    return e->file2 == NAMES_NONE ? -1 : 0;
+}
+
 static int follow(struct process *p, const struct step *step)
 {
     const struct merge_named *named = step->named;
@@ -132,12 +173,19 @@ static int follow(struct process *p, const struct step *step)
     e->file = find_file(p, named->dirfd, named->path);
     if (e->file == NAMES_NONE)
         return -1;
+    /* No name: the call is about the descriptor itself (AT_EMPTY_PATH). */
+    if (!*names_text(&p->run->names, named->path) && PT_FD_OF(named->dirfd) >= 0) {
+        e->fd = PT_FD_OF(named->dirfd);
+        e->handle = PT_HANDLE_OF(named->dirfd);
+    }
     if (named->path2 != NAMES_NONE) {
-        e->file2 = find_file(p, AT_FDCWD, named->path2);
+        e->file2 = find_file(p, named->dirfd2, named->path2);
         if (e->file2 == NAMES_NONE)
             return -1;
     }
-    if (p->m->calls[e->op].replay == PT_REPLAY_OPEN && !e->err)
+    if (p->m->calls[e->op].replay == PT_REPLAY_SYMLINK && e->text && follow_target(p, e) < 0)
+        return -1;
+    if (merge_opens(p->m->calls[e->op].replay) && !e->err)
         return set_handle(p, e->handle, e->fd, e->file);
     return 0;
 }
@@ -147,13 +195,19 @@ static void resolve_handles(const struct process *p, struct merge_node *node)
 {
     for (size_t i = 0; i < node->nevents; i++) {
         struct pt_store_event *e = &node->events[i];
+        enum pt_replay replay = p->m->calls[e->op].replay;
         const uint64_t *file;
 
-        if (e->file != PT_NO_FILE || !e->handle)
-            continue;
-        file = map_get(&p->by_handle, e->handle);
-        if (file)
-            e->file = *file;
+        if (e->file == PT_NO_FILE && e->handle) {
+            file = map_get(&p->by_handle, e->handle);
+            if (file)
+                e->file = *file;
+        }
+        if (replay == PT_REPLAY_SENDFILE || replay == PT_REPLAY_COPYRANGE) {
+            file = e->handle2 ? map_get(&p->by_handle, e->handle2) : NULL;
+            if (file)
+                e->file2 = *file;
+        }
     }
 }
 

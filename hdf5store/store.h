@@ -11,14 +11,14 @@
  *   /nodes/      rank process thread host exe first count start_ns
  *   /events/     one dataset for each member of struct pt_store_event
  *   /files/      path dev ino size made dir
- *   /names       all strings, NUL-terminated, as bytes
+ *   /names       all strings, NUL-terminated, as bytes; the first is empty
  *   /edges/      src_node src_event dst_node dst_event by
  *   /barriers/   first count                        (rows of /barrier_members)
  *   /barrier_members/  node event
  *   /runs/       dir spec host job step complete lost
  *
- * Every string column (name class replay fields host exe path dir spec) holds
- * offsets in /names.
+ * Every string column (name class replay fields host exe path dir spec, text of an
+ * event) holds offsets in /names.  /files/dir is a number, enum pt_store_kind.
  *
  * A barrier replaces the edges between its members: each member's `event` starts
  * only after the event before it is done on every other member.  An event is in
@@ -45,32 +45,35 @@
  * call all of it is part 0.  A SIGNAL of the event before fires after part 0, the
  * event's WAITs come before part 2.
  */
-#define PT_STORE_EVENT_COLUMNS(COLUMN)                                                          \
-    COLUMN(uint16_t, op)       /* row of /calls */                                              \
-    COLUMN(uint16_t, flags)    /* PT_EV_* */                                                    \
-    COLUMN(int32_t, err)       /* errno, 0: succeeded */                                        \
-    COLUMN(uint64_t, begin_ns) /* since the first node's start, all hosts on one clock */       \
-    COLUMN(uint64_t, dur_ns)                                                                    \
-    COLUMN(uint64_t, compute0_ns) /* CPU time */                                                \
-    COLUMN(uint64_t, compute1_ns)                                                               \
-    COLUMN(uint64_t, compute2_ns)                                                               \
-    COLUMN(uint64_t, idle0_ns) /* asleep by itself */                                           \
-    COLUMN(uint64_t, idle1_ns)                                                                  \
-    COLUMN(uint64_t, idle2_ns)                                                                  \
-    COLUMN(uint64_t, sync_ns)     /* in sync calls */                                           \
-    COLUMN(uint64_t, sync_cpu_ns) /* CPU time in them: does it spin or sleep while it waits? */ \
-    COLUMN(uint32_t, syncs)       /* how many of them */                                        \
-    COLUMN(int32_t, fd)           /* -1: none */                                                \
-    COLUMN(uint32_t, handle)      /* which open of the process fd stands for; an open's own */  \
-    COLUMN(int32_t, fd2)                                                                        \
-    COLUMN(uint32_t, handle2)                                                                   \
-    COLUMN(uint32_t, file)  /* row of /files, PT_NO_FILE: none */                               \
-    COLUMN(uint32_t, file2) /* rename's second name */                                          \
-    COLUMN(int64_t, off)                                                                        \
-    COLUMN(int64_t, len)                                                                        \
-    COLUMN(int32_t, whence)                                                                     \
-    COLUMN(int32_t, oflags)                                                                     \
-    COLUMN(uint32_t, mode)                                                                      \
+#define PT_STORE_EVENT_COLUMNS(COLUMN)                                                           \
+    COLUMN(uint16_t, op)       /* row of /calls */                                               \
+    COLUMN(uint16_t, flags)    /* PT_EV_* */                                                     \
+    COLUMN(int32_t, err)       /* errno, 0: succeeded */                                         \
+    COLUMN(uint64_t, begin_ns) /* since the first node's start, all hosts on one clock */        \
+    COLUMN(uint64_t, dur_ns)                                                                     \
+    COLUMN(uint64_t, compute0_ns) /* CPU time */                                                 \
+    COLUMN(uint64_t, compute1_ns)                                                                \
+    COLUMN(uint64_t, compute2_ns)                                                                \
+    COLUMN(uint64_t, idle0_ns) /* asleep by itself */                                            \
+    COLUMN(uint64_t, idle1_ns)                                                                   \
+    COLUMN(uint64_t, idle2_ns)                                                                   \
+    COLUMN(uint64_t, sync_ns)     /* in sync calls */                                            \
+    COLUMN(uint64_t, sync_cpu_ns) /* CPU time in them: does it spin or sleep while it waits? */  \
+    COLUMN(uint32_t, syncs)       /* how many of them */                                         \
+    COLUMN(int32_t, fd)           /* -1: none */                                                 \
+    COLUMN(uint32_t, handle)      /* which open of the process fd stands for; an open's own */   \
+    COLUMN(int32_t, fd2)                                                                         \
+    COLUMN(uint32_t, handle2)                                                                    \
+    COLUMN(uint32_t, file)  /* row of /files, PT_NO_FILE: none */                                \
+    COLUMN(uint32_t, file2) /* second name, a link's target, or the file of fd2 */               \
+    COLUMN(int64_t, off)                                                                         \
+    COLUMN(int64_t, off2) /* in fd2; -1: at its position, as with off */                         \
+    COLUMN(int64_t, len)                                                                         \
+    COLUMN(int32_t, whence)                                                                      \
+    COLUMN(int32_t, oflags)                                                                      \
+    COLUMN(uint32_t, mode)                                                                       \
+    COLUMN(uint64_t, addr) /* of a mapping */                                                    \
+    COLUMN(uint64_t, text) /* a link's target, an attribute's name: offset in /names, 0: none */ \
     COLUMN(int64_t, ret)
 
 struct pt_store_event {
@@ -87,13 +90,27 @@ struct pt_store_node {
     uint64_t start_ns;     /* since the first node's start */
 };
 
+/* Whether a file must be there before a replay: /files/made. */
+enum pt_store_made {
+    PT_MADE_BEFORE,   /* it must be there */
+    PT_MADE_BY_TRACE, /* it must not be there: the trace creates it, or finds it absent */
+    PT_MADE_UNKNOWN,  /* the trace does not tell */
+};
+
+/* What it is: /files/dir. */
+enum pt_store_kind {
+    PT_KIND_FILE,
+    PT_KIND_DIR,
+    PT_KIND_LINK, /* symbolic, to a target that is not known but its length, `size` */
+};
+
 struct pt_store_file {
     const char *path; /* absolute */
     uint64_t dev, ino;
     uint64_t size; /* it must have before a replay: largest of what is read before written
                       and of the size at its first open, 0 if the trace makes it */
-    uint8_t made;  /* 1: the trace creates it; 0: it must be there */
-    uint8_t dir;   /* it is a directory */
+    uint8_t made;  /* enum pt_store_made */
+    uint8_t dir;   /* enum pt_store_kind */
 };
 
 enum { PT_BY_HOLD = 1, PT_BY_MPI = 2 };
@@ -148,9 +165,12 @@ const struct pt_store_barrier *pt_store_barrier(const struct pt_store *s, size_t
 size_t pt_store_nruns(const struct pt_store *s);
 const struct pt_store_run *pt_store_run(const struct pt_store *s, size_t i);
 
+/* An event's `text`; NULL if it has none. */
+const char *pt_store_text(const struct pt_store *s, uint64_t text);
+
 /*
  * Reads `count` events of a node, beginning with its event `first`, into `out`.
- * Their op, file and file2 are within the tables; the other columns are as found.
+ * Their op, file, file2 and text are within the tables; the other columns are as found.
  */
 int pt_store_read_events(struct pt_store *s, size_t node, uint64_t first, uint64_t count,
                          struct pt_store_event *out, struct pt_err *err);

@@ -219,8 +219,8 @@ static int load_files(struct pt_store *s, struct pt_err *err)
         file->dev = rows[i].dev;
         file->ino = rows[i].ino;
         file->size = rows[i].size;
-        file->made = rows[i].made != 0;
-        file->dir = rows[i].dir != 0;
+        file->made = rows[i].made <= PT_MADE_UNKNOWN ? rows[i].made : PT_MADE_UNKNOWN;
+        file->dir = rows[i].dir <= PT_KIND_LINK ? rows[i].dir : PT_KIND_FILE;
     }
     free(rows);
     return rc;
@@ -407,7 +407,8 @@ void pt_store_close(struct pt_store *s)
 static int check_event(const struct pt_store *s, const struct pt_store_event *e)
 {
     return e->op < s->ncalls && (e->file == PT_NO_FILE || e->file < s->nfiles) &&
-           (e->file2 == PT_NO_FILE || e->file2 < s->nfiles);
+           (e->file2 == PT_NO_FILE || e->file2 < s->nfiles) &&
+           (e->text == 0 || e->text < s->names_len);
 }
 
 int pt_store_read_events(struct pt_store *s, size_t node, uint64_t first, uint64_t count,
@@ -451,6 +452,11 @@ size_t pt_store_nfiles(const struct pt_store *s)
 const struct pt_store_file *pt_store_file(const struct pt_store *s, size_t i)
 {
     return i < s->nfiles ? &s->files[i] : NULL;
+}
+
+const char *pt_store_text(const struct pt_store *s, uint64_t text)
+{
+    return text > 0 && text < s->names_len ? s->names + text : NULL;
 }
 
 size_t pt_store_ncalls(const struct pt_store *s)

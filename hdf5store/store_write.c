@@ -221,6 +221,19 @@ static int put_attributes(hid_t file, uint64_t epoch_ns, struct pt_err *err)
 
 /* ---- the writer ------------------------------------------------------------ */
 
+static int put_name(struct pt_store_writer *w, const char *text, uint64_t *offset,
+                    struct pt_err *err)
+{
+    size_t n;
+
+    if (!text)
+        text = "";
+    n = strlen(text) + 1;
+    *offset = w->next_name;
+    w->next_name += n;
+    return table_append(&w->tables[STORE_NAMES], text, n, err);
+}
+
 /* A new empty file beside `path`, with the permissions that a new file gets. */
 static char *make_temporary(const char *path, struct pt_err *err)
 {
@@ -254,6 +267,7 @@ static char *make_temporary(const char *path, struct pt_err *err)
 struct pt_store_writer *pt_store_create(const char *path, uint64_t epoch_ns, struct pt_err *err)
 {
     struct pt_store_writer *w = calloc(1, sizeof(*w));
+    uint64_t nothing;
 
     store_silence_hdf5();
     if (!w || !(w->path = strdup(path))) {
@@ -280,6 +294,8 @@ struct pt_store_writer *pt_store_create(const char *path, uint64_t epoch_ns, str
     for (size_t i = 0; i < STORE_NTABLES; i++)
         if (table_init(&w->tables[i], &store_tables[i], w->file, err) < 0)
             goto fail;
+    if (put_name(w, "", &nothing, err) < 0) /* offset 0: no text */
+        goto fail;
     return w;
 fail:
     pt_store_abort(w);
@@ -289,19 +305,6 @@ fail:
 const char *pt_store_temporary(const struct pt_store_writer *w)
 {
     return w->temporary;
-}
-
-static int put_name(struct pt_store_writer *w, const char *text, uint64_t *offset,
-                    struct pt_err *err)
-{
-    size_t n;
-
-    if (!text)
-        text = "";
-    n = strlen(text) + 1;
-    *offset = w->next_name;
-    w->next_name += n;
-    return table_append(&w->tables[STORE_NAMES], text, n, err);
 }
 
 static void list_fields(const struct pt_call_desc *call, char *out, size_t size)
@@ -351,6 +354,12 @@ int pt_store_write_nodes(struct pt_store_writer *w, const struct pt_store_node *
             return -1;
     }
     return 0;
+}
+
+int pt_store_write_text(struct pt_store_writer *w, const char *text, uint64_t *offset,
+                        struct pt_err *err)
+{
+    return put_name(w, text, offset, err);
 }
 
 int pt_store_write_events(struct pt_store_writer *w, const struct pt_store_event *events, size_t n,

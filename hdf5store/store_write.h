@@ -23,6 +23,9 @@ int pt_store_write_calls(struct pt_store_writer *w, const struct pt_call_desc *c
                          struct pt_err *err);
 int pt_store_write_nodes(struct pt_store_writer *w, const struct pt_store_node *nodes, size_t n,
                          struct pt_err *err);
+/* Keeps a string; *offset is what an event's `text` holds. */
+int pt_store_write_text(struct pt_store_writer *w, const char *text, uint64_t *offset,
+                        struct pt_err *err);
 int pt_store_write_events(struct pt_store_writer *w, const struct pt_store_event *events, size_t n,
                           struct pt_err *err);
 int pt_store_write_files(struct pt_store_writer *w, const struct pt_store_file *files, size_t n,

@@ -8,16 +8,23 @@
 
 #include "common/calls.h"
 #include "hdf5store/store.h"
+#include "replay/handles.h"
+#include "replay/mappings.h"
 #include "replay/root.h"
-
-enum { ENGINE_NOPS = PT_REPLAY_RMDIR + 1 };
 
 struct engine_call {
     const struct root *root;
     const struct pt_store_event *event;
     const char *path, *path2; /* below the root; NULL if the call has none */
-    int fd;                   /* the live descriptor; -1 if the call has none */
-    void *buffer;             /* to read into or to write from, event->len bytes */
+    const char *text;         /* the event's; NULL if it has none */
+    struct handle_live live;  /* what its handle stands for; fd -1 if the call has none */
+    int fd2;                  /* the second descriptor, -1 if there is none */
+    struct handles *handles;  /* for what belongs to the handle: */
+    uint32_t slot;
+    void *buffer; /* to read into or to write from, event->len bytes */
+    struct mappings *mappings;
+    uint32_t process;         /* whose mappings */
+    struct handle_live *made; /* an open's result, all of it */
 };
 
 /* Makes the call: its result (open and dup: a descriptor), or -1 and errno. */
@@ -25,14 +32,14 @@ typedef int64_t engine_fn(const struct engine_call *call);
 
 struct engine {
     const char *name;
-    engine_fn *op[ENGINE_NOPS]; /* NULL: cannot be replayed */
+    engine_fn *op[PT_NREPLAYS]; /* NULL: cannot be replayed */
 };
 
 extern const struct engine engine_posix;
 
 static inline int engine_can(const struct engine *engine, enum pt_replay op)
 {
-    return (unsigned)op < ENGINE_NOPS && engine->op[op];
+    return (unsigned)op < PT_NREPLAYS && engine->op[op];
 }
 
 #endif

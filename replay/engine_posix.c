@@ -1,92 +1,6 @@
 #include "config.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
-#include "replay/engine.h"
-
-/* No call moves more than this, whatever it is asked for. */
-#define MAX_TRANSFER 0x7ffff000
-
-static size_t length(const struct engine_call *c)
-{
-    return c->event->len < MAX_TRANSFER ? (size_t)c->event->len : MAX_TRANSFER;
-}
-
-static int64_t posix_open(const struct engine_call *c)
-{
-    return root_open(c->root, c->path, c->event->oflags | O_CLOEXEC, c->event->mode);
-}
-
-static int64_t posix_close(const struct engine_call *c)
-{
-    return close(c->fd);
-}
-
-static int64_t posix_dup(const struct engine_call *c)
-{
-    return fcntl(c->fd, F_DUPFD_CLOEXEC, 0);
-}
-
-static int64_t posix_read(const struct engine_call *c)
-{
-    return read(c->fd, c->buffer, length(c));
-}
-
-static int64_t posix_write(const struct engine_call *c)
-{
-    return write(c->fd, c->buffer, length(c));
-}
-
-static int64_t posix_pread(const struct engine_call *c)
-{
-    return pread(c->fd, c->buffer, length(c), c->event->off);
-}
-
-static int64_t posix_pwrite(const struct engine_call *c)
-{
-    return pwrite(c->fd, c->buffer, length(c), c->event->off);
-}
-
-static int64_t posix_seek(const struct engine_call *c)
-{
-    return lseek(c->fd, c->event->off, c->event->whence);
-}
-
-static int64_t posix_fsync(const struct engine_call *c)
-{
-    return fsync(c->fd);
-}
-
-static int64_t posix_fdatasync(const struct engine_call *c)
-{
-    return fdatasync(c->fd);
-}
-
-static int64_t posix_truncate(const struct engine_call *c)
-{
-    return ftruncate(c->fd, c->event->len);
-}
-
-static int64_t posix_unlink(const struct engine_call *c)
-{
-    return root_unlink(c->root, c->path);
-}
-
-static int64_t posix_rename(const struct engine_call *c)
-{
-    return root_rename(c->root, c->path, c->path2);
-}
-
-static int64_t posix_mkdir(const struct engine_call *c)
-{
-    return root_mkdir(c->root, c->path, c->event->mode);
-}
-
-static int64_t posix_rmdir(const struct engine_call *c)
-{
-    return root_rmdir(c->root, c->path);
-}
+#include "replay/engine_posix.h"
 
 const struct engine engine_posix = {
     .name = "posix",
@@ -107,5 +21,44 @@ const struct engine engine_posix = {
             [PT_REPLAY_RENAME] = posix_rename,
             [PT_REPLAY_MKDIR] = posix_mkdir,
             [PT_REPLAY_RMDIR] = posix_rmdir,
+            [PT_REPLAY_SENDFILE] = posix_sendfile,
+            [PT_REPLAY_COPYRANGE] = posix_copyrange,
+            [PT_REPLAY_MMAP] = posix_mmap,
+            [PT_REPLAY_MUNMAP] = posix_munmap,
+            [PT_REPLAY_MSYNC] = posix_msync,
+            [PT_REPLAY_SYNCFS] = posix_syncfs,
+            [PT_REPLAY_SYNCRANGE] = posix_syncrange,
+            [PT_REPLAY_TRUNCATENAME] = posix_truncatename,
+            [PT_REPLAY_ALLOCATE] = posix_allocate,
+            [PT_REPLAY_ADVISE] = posix_advise,
+            [PT_REPLAY_READAHEAD] = posix_readahead,
+            [PT_REPLAY_STAT] = posix_stat,
+            [PT_REPLAY_LSTAT] = posix_lstat,
+            [PT_REPLAY_FSTAT] = posix_fstat,
+            [PT_REPLAY_STATFS] = posix_statfs,
+            [PT_REPLAY_FSTATFS] = posix_fstatfs,
+            [PT_REPLAY_ACCESS] = posix_access,
+            [PT_REPLAY_READLINK] = posix_readlink,
+            [PT_REPLAY_OPENDIR] = posix_opendir,
+            [PT_REPLAY_READDIR] = posix_readdir,
+            [PT_REPLAY_REWINDDIR] = posix_rewinddir,
+            [PT_REPLAY_SCANDIR] = posix_scandir,
+            [PT_REPLAY_UNLINKAT] = posix_unlinkat,
+            [PT_REPLAY_REMOVE] = posix_remove,
+            [PT_REPLAY_LINK] = posix_link,
+            [PT_REPLAY_SYMLINK] = posix_symlink,
+            [PT_REPLAY_CHMOD] = posix_chmod,
+            [PT_REPLAY_FCHMOD] = posix_fchmod,
+            [PT_REPLAY_ATTRIBUTE] = posix_attribute,
+            [PT_REPLAY_FATTRIBUTE] = posix_fattribute,
+            [PT_REPLAY_UTIME] = posix_utime,
+            [PT_REPLAY_FUTIME] = posix_futime,
+            [PT_REPLAY_FOPEN] = posix_fopen,
+            [PT_REPLAY_FREAD] = posix_fread,
+            [PT_REPLAY_FWRITE] = posix_fwrite,
+            [PT_REPLAY_FSEEK] = posix_fseek,
+            [PT_REPLAY_FTELL] = posix_ftell,
+            [PT_REPLAY_FFLUSH] = posix_fflush,
+            [PT_REPLAY_SETVBUF] = posix_setvbuf,
         },
 };

@@ -1,6 +1,8 @@
 #include "config.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -21,12 +23,16 @@ struct slot {
     _Atomic int fd;
     _Atomic uint32_t uses;
     _Atomic int spare[MAX_SPARE]; /* further descriptors of the same open file, 0: none */
+    _Atomic(FILE *) stream;
+    _Atomic(DIR *) dir;
+    char *buffer;
 };
 
 struct handles {
     size_t count, size; /* size: a power of two, of both arrays */
     struct slot *slots;
-    uint32_t *index; /* open addressing: slot + 1, 0: free */
+    uint32_t *index;      /* open addressing: slot + 1, 0: free */
+    pthread_mutex_t lock; /* while a stream or a directory is made of a descriptor */
 };
 
 static size_t hash(uint32_t process, uint32_t handle)
@@ -74,6 +80,8 @@ struct handles *handles_create(void)
 {
     struct handles *h = calloc(1, sizeof(*h));
 
+    if (h)
+        pthread_mutex_init(&h->lock, NULL);
     if (h && grow(h) < 0) {
         handles_destroy(h);
         return NULL;
@@ -83,8 +91,13 @@ struct handles *handles_create(void)
 
 static void close_slot(struct slot *s)
 {
-    if (s->fd >= 0)
+    if (s->stream)
+        fclose(s->stream);
+    else if (s->dir)
+        closedir(s->dir);
+    else if (s->fd >= 0)
         close(s->fd);
+    free(s->buffer);
     for (int i = 0; i < MAX_SPARE; i++)
         if (s->spare[i] > 0)
             close(s->spare[i]);
@@ -100,6 +113,7 @@ void handles_destroy(struct handles *h)
         close_slot(&h->slots[i]);
     free(h->slots);
     free(h->index);
+    pthread_mutex_destroy(&h->lock);
     free(h);
     errno = saved;
 }
@@ -149,6 +163,15 @@ void handles_set(struct handles *h, uint32_t slot, int fd)
     atomic_store_explicit(&h->slots[slot].fd, fd >= 0 ? fd : FD_GONE, memory_order_release);
 }
 
+void handles_set_live(struct handles *h, uint32_t slot, const struct handle_live *live)
+{
+    struct slot *s = &h->slots[slot];
+
+    atomic_store(&s->stream, live->stream);
+    atomic_store(&s->dir, live->dir);
+    handles_set(h, slot, live->fd);
+}
+
 void handles_add(struct handles *h, uint32_t slot, int fd)
 {
     struct slot *s = &h->slots[slot];
@@ -177,12 +200,67 @@ int handles_get(struct handles *h, uint32_t slot)
     return fd;
 }
 
+const char *handles_stream_mode(int fd)
+{
+    int flags = fcntl(fd, F_GETFL);
+
+    switch (flags & O_ACCMODE) {
+    case O_WRONLY:
+        return flags & O_APPEND ? "a" : "w";
+    case O_RDWR:
+        return flags & O_APPEND ? "a+" : "r+";
+    default:
+        return "r";
+    }
+}
+
+static int make_form(struct handles *h, struct slot *s, enum handle_form form, int fd)
+{
+    int rc = 0;
+
+    pthread_mutex_lock(&h->lock);
+    if (form == HANDLE_STREAM && !s->stream) {
+        s->stream = fdopen(fd, handles_stream_mode(fd));
+        rc = s->stream ? 0 : -1;
+    } else if (form == HANDLE_DIR && !s->dir) {
+        s->dir = fdopendir(fd);
+        rc = s->dir ? 0 : -1;
+    }
+    pthread_mutex_unlock(&h->lock);
+    return rc;
+}
+
+int handles_live(struct handles *h, uint32_t slot, enum handle_form form, struct handle_live *live)
+{
+    struct slot *s = &h->slots[slot];
+    int fd = handles_get(h, slot);
+
+    if (fd < 0)
+        return -1;
+    if ((form == HANDLE_STREAM && !atomic_load(&s->stream)) ||
+        (form == HANDLE_DIR && !atomic_load(&s->dir)))
+        if (make_form(h, s, form, fd) < 0)
+            return -1;
+    *live = (struct handle_live){.fd = fd, .stream = s->stream, .dir = s->dir};
+    return 0;
+}
+
+char *handles_buffer(struct handles *h, uint32_t slot, size_t size)
+{
+    struct slot *s = &h->slots[slot];
+
+    if (s->buffer) /* its first is still in use while it gets another */
+        return NULL;
+    s->buffer = malloc(size);
+    return s->buffer;
+}
+
 void handles_used(struct handles *h, uint32_t slot)
 {
     atomic_fetch_add_explicit(&h->slots[slot].uses, 1, memory_order_release);
 }
 
-int handles_take(struct handles *h, uint32_t slot, uint32_t uses)
+int handles_take(struct handles *h, uint32_t slot, uint32_t uses, struct handle_live *live)
 {
     struct slot *s = &h->slots[slot];
     struct backoff wait = {0};
@@ -195,11 +273,20 @@ int handles_take(struct handles *h, uint32_t slot, uint32_t uses)
     for (int i = 0; i < MAX_SPARE; i++) {
         int spare = atomic_exchange(&s->spare[i], 0);
 
-        if (spare > 0)
-            return spare;
+        if (spare > 0) {
+            *live = (struct handle_live){.fd = spare};
+            return 0;
+        }
     }
     fd = atomic_exchange(&s->fd, FD_GONE);
-    if (fd < 0)
+    if (fd < 0) {
         errno = EBADF;
-    return fd < 0 ? -1 : fd;
+        return -1;
+    }
+    *live = (struct handle_live){.fd = fd,
+                                 .stream = atomic_exchange(&s->stream, NULL),
+                                 .dir = atomic_exchange(&s->dir, NULL),
+                                 .buffer = s->buffer};
+    s->buffer = NULL;
+    return 0;
 }

@@ -10,9 +10,11 @@
 #ifndef PT_REPLAY_HANDLES_H
 #define PT_REPLAY_HANDLES_H
 
+#include <dirent.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #define HANDLE_NO_SLOT UINT32_MAX
 
@@ -21,6 +23,17 @@ enum handle_fate {
     HANDLE_OPENED,  /* some event opens it */
     HANDLE_IGNORED, /* a terminal, a pipe, a device: not replayed */
 };
+
+/* What an open handle stands for. */
+struct handle_live {
+    int fd;
+    FILE *stream; /* of fd, or NULL */
+    DIR *dir;     /* of fd, or NULL */
+    char *buffer; /* of the stream, if it is not libc's: freed after the stream */
+};
+
+/* What a call needs besides the descriptor. */
+enum handle_form { HANDLE_FD, HANDLE_STREAM, HANDLE_DIR };
 
 struct handles;
 
@@ -45,6 +58,9 @@ enum handle_fate handles_fate(const struct handles *h, uint32_t slot);
 /* The slot's open is done: with that descriptor, or, if fd is -1, in vain. */
 void handles_set(struct handles *h, uint32_t slot, int fd);
 
+/* The same with a stream or a directory; what `live` holds is the slot's from now on. */
+void handles_set_live(struct handles *h, uint32_t slot, const struct handle_live *live);
+
 /* Adds a second descriptor of the same open file to an open slot. */
 void handles_add(struct handles *h, uint32_t slot, int fd);
 
@@ -54,13 +70,25 @@ void handles_add(struct handles *h, uint32_t slot, int fd);
  */
 int handles_get(struct handles *h, uint32_t slot);
 
+/*
+ * All that the slot stands for, waiting as handles_get; a stream or directory that is asked
+ * for is made of the descriptor if there is none yet (fdopen, fdopendir).  -1 and errno.
+ */
+int handles_live(struct handles *h, uint32_t slot, enum handle_form form, struct handle_live *live);
+
+/* A buffer for the slot's stream, which lives as long; NULL without memory. */
+char *handles_buffer(struct handles *h, uint32_t slot, size_t size);
+
+/* fdopen's mode for an open descriptor. */
+const char *handles_stream_mode(int fd);
+
 /* A use of the slot is over. */
 void handles_used(struct handles *h, uint32_t slot);
 
 /*
- * Takes a descriptor out of the slot for the caller to close, once `uses` uses are
- * over.  -1 and EBADF as handles_get.
+ * Takes a descriptor, with its stream or directory, out of the slot for the caller to
+ * close, once `uses` uses are over.  0, or -1 and EBADF as handles_get.
  */
-int handles_take(struct handles *h, uint32_t slot, uint32_t uses);
+int handles_take(struct handles *h, uint32_t slot, uint32_t uses, struct handle_live *live);
 
 #endif

@@ -8,6 +8,7 @@
 
 #include "replay/node.h"
 #include "replay/noise.h"
+#include "replay/ops.h"
 
 enum {
     PAGE = 4096,
@@ -70,28 +71,44 @@ static void note(struct node_diffs *diffs, uint64_t event, int64_t ret, int err)
     diffs->count++;
 }
 
-static bool returns_descriptor(enum pt_replay replay)
+/* Whether the same result is expected, and not only success. */
+static bool is_exact(enum pt_replay replay, const struct pt_store_event *ev)
 {
-    return replay == PT_REPLAY_OPEN || replay == PT_REPLAY_DUP;
+    /* Where data begins and ends depends on the file system. */
+    if (replay == PT_REPLAY_SEEK && (ev->whence == SEEK_DATA || ev->whence == SEEK_HOLE))
+        return false;
+    return !op_is(replay, OP_LOOSE);
+}
+
+/* Whether a failure may well come, or not come, elsewhere. */
+static bool may_differ(enum pt_replay replay, const struct pt_store_event *ev)
+{
+    return replay == PT_REPLAY_ATTRIBUTE || replay == PT_REPLAY_FATTRIBUTE ||
+           (replay == PT_REPLAY_SEEK && !is_exact(replay, ev));
 }
 
 static void compare(struct node_run *r, uint64_t i, enum pt_replay replay, int64_t ret, int err)
 {
     const struct pt_store_event *ev = &r->node->events[i];
+    bool failed = op_failed(replay, ev);
 
-    if (ret < 0 && !ev->err)
+    if (may_differ(replay, ev))
+        return;
+    /* A link of which only its target is known is a file here. */
+    if (ret < 0 && !failed && !(replay == PT_REPLAY_READLINK && err == EINVAL))
         note(&r->errors, i, ret, err);
-    else if (ret < 0 ? err != ev->err : ev->err || (!returns_descriptor(replay) && ret != ev->ret))
+    else if (ret < 0 ? err != (ev->err ? ev->err : (int)ev->ret)
+                     : failed || (is_exact(replay, ev) && ret != ev->ret))
         note(&r->mismatches, i, ret, err);
 }
 
-static void count_bytes(struct node_run *r, enum pt_replay replay, int64_t ret)
+static void count_bytes(struct node_run *r, enum pt_replay replay, int64_t ret, bool copied)
 {
     if (ret <= 0)
         return;
-    if (replay == PT_REPLAY_READ || replay == PT_REPLAY_PREAD)
+    if (op_is(replay, OP_READS | OP_FD2))
         r->bytes_read += (uint64_t)ret;
-    else if (replay == PT_REPLAY_WRITE || replay == PT_REPLAY_PWRITE)
+    if (op_is(replay, OP_WRITES) || copied)
         r->bytes_written += (uint64_t)ret;
 }
 
@@ -104,31 +121,51 @@ static const char *path_of(const struct node_run *r, uint32_t file)
 
 static void *buffer_of(const struct node_run *r, uint64_t i, enum pt_replay replay)
 {
-    if (replay == PT_REPLAY_WRITE || replay == PT_REPLAY_PWRITE)
+    if (op_is(replay, OP_WRITES))
         return r->write_buffer + i % SHIFTS * PAGE;
     return r->read_buffer;
 }
 
-/* The descriptor of a call that needs one, -1 and EBADF if it is not open. */
-static int descriptor(struct node_run *r, const struct plan_step *step, enum pt_replay replay)
+/* What a call on descriptors needs; -1 and EBADF if it is not open. */
+static int find_live(struct node_run *r, const struct plan_step *step, enum pt_replay replay,
+                     struct engine_call *c)
 {
     struct handles *h = r->common->plan->handles;
+    enum handle_form form = op_is(replay, OP_STREAM) ? HANDLE_STREAM
+                            : op_is(replay, OP_DIR)  ? HANDLE_DIR
+                                                     : HANDLE_FD;
 
-    return replay == PT_REPLAY_CLOSE ? handles_take(h, step->slot, step->uses)
-                                     : handles_get(h, step->slot);
+    if (op_is(replay, OP_FD2) && step->slot2 != HANDLE_NO_SLOT) {
+        c->fd2 = handles_get(h, step->slot2);
+        if (c->fd2 < 0)
+            return -1;
+    }
+    return replay == PT_REPLAY_CLOSE ? handles_take(h, step->slot, step->uses, &c->live)
+                                     : handles_live(h, step->slot, form, &c->live);
+}
+
+static void close_live(const struct handle_live *live)
+{
+    if (live->stream)
+        fclose(live->stream);
+    else if (live->dir)
+        closedir(live->dir);
+    else
+        close(live->fd);
 }
 
 /* Tells the handles what came of a call. */
 static void keep_handles(struct node_run *r, const struct plan_step *step, enum pt_replay replay,
-                         int64_t ret)
+                         int64_t ret, struct handle_live *made)
 {
     struct handles *h = r->common->plan->handles;
 
-    if (replay == PT_REPLAY_OPEN) {
+    if (op_is(replay, OP_OPENS)) {
+        made->fd = (int)ret;
         if (step->slot != HANDLE_NO_SLOT)
-            handles_set(h, step->slot, (int)ret);
+            handles_set_live(h, step->slot, made);
         else if (ret >= 0)
-            close((int)ret);
+            close_live(made);
         return;
     }
     if (replay == PT_REPLAY_DUP) {
@@ -141,21 +178,15 @@ static void keep_handles(struct node_run *r, const struct plan_step *step, enum 
     }
     if (step->slot != HANDLE_NO_SLOT && replay != PT_REPLAY_CLOSE)
         handles_used(h, step->slot);
+    if (op_is(replay, OP_FD2) && step->slot2 != HANDLE_NO_SLOT)
+        handles_used(h, step->slot2);
 }
 
-static int64_t call(struct node_run *r, uint64_t i, enum pt_replay replay, int fd)
+static int64_t call(struct node_run *r, uint64_t i, enum pt_replay replay,
+                    const struct engine_call *c)
 {
-    const struct pt_store_event *ev = &r->node->events[i];
-    struct engine_call c = {
-        .root = r->common->root,
-        .event = ev,
-        .path = path_of(r, ev->file),
-        .path2 = path_of(r, ev->file2),
-        .fd = fd,
-        .buffer = buffer_of(r, i, replay),
-    };
     uint64_t begin = burn_now();
-    int64_t ret = r->common->engine->op[replay](&c);
+    int64_t ret = r->common->engine->op[replay](c);
 
     r->durations[i] = burn_now() - begin;
     return ret;
@@ -163,24 +194,42 @@ static int64_t call(struct node_run *r, uint64_t i, enum pt_replay replay, int f
 
 static void issue(struct node_run *r, uint64_t i)
 {
+    const struct plan *plan = r->common->plan;
     const struct plan_step *step = &r->node->steps[i];
-    enum pt_replay replay = plan_call(r->common->plan, &r->node->events[i])->replay;
+    const struct pt_store_event *ev = &r->node->events[i];
+    enum pt_replay replay = plan_call(plan, ev)->replay;
+    struct handle_live made = {.fd = -1};
+    struct engine_call c = {
+        .root = r->common->root,
+        .event = ev,
+        .path = path_of(r, ev->file),
+        .path2 = path_of(r, ev->file2),
+        .text = pt_store_text(plan->store, ev->text),
+        .live = {.fd = -1},
+        .fd2 = -1,
+        .handles = plan->handles,
+        .slot = step->slot,
+        .buffer = buffer_of(r, i, replay),
+        .mappings = plan->mappings,
+        .process = r->node->process,
+        .made = &made,
+    };
     int64_t ret = -1;
-    int fd = -1, err;
+    int err, ready = 0;
 
-    if (step->slot != HANDLE_NO_SLOT && replay != PT_REPLAY_OPEN) {
+    if (step->slot != HANDLE_NO_SLOT && !op_is(replay, OP_OPENS)) {
         uint64_t begin = burn_now();
 
-        fd = descriptor(r, step, replay);
+        ready = find_live(r, step, replay, &c);
         r->times.wait += burn_now() - begin;
     }
-    if (step->slot == HANDLE_NO_SLOT || replay == PT_REPLAY_OPEN || fd >= 0)
-        ret = call(r, i, replay, fd);
+    if (ready == 0)
+        ret = call(r, i, replay, &c);
     err = errno;
-    keep_handles(r, step, replay, ret);
+    keep_handles(r, step, replay, ret, &made);
     if (r->durations[i] != NODE_NOT_TIMED)
         r->times.io += r->durations[i];
-    count_bytes(r, replay, ret);
+    count_bytes(r, replay, ret, c.fd2 >= 0);
     compare(r, i, replay, ret, err);
 }
 
@@ -189,6 +238,7 @@ static void reopen(struct node_run *r, uint64_t i)
 {
     const struct pt_store_event *ev = &r->node->events[i];
     const struct plan_step *step = &r->node->steps[i];
+    struct handle_live made = {.fd = -1};
     int flags = (ev->oflags & ~(O_CREAT | O_EXCL | O_TRUNC)) | O_CLOEXEC;
     int fd = root_open(r->common->root, path_of(r, ev->file), flags, 0);
 
@@ -196,7 +246,7 @@ static void reopen(struct node_run *r, uint64_t i)
         fd = root_open(r->common->root, path_of(r, ev->file), flags | O_CREAT, 0644);
     if (fd < 0)
         note(&r->errors, i, fd, errno);
-    keep_handles(r, step, PT_REPLAY_OPEN, fd);
+    keep_handles(r, step, PT_REPLAY_OPEN, fd, &made);
 }
 
 void node_open_inherited(struct node_run *r)

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "replay/ops.h"
 #include "replay/plan.h"
 #include "replay/resolve.h"
 #include "replay/root.h"
@@ -112,31 +113,36 @@ static bool file_is_there(const struct plan *plan, uint32_t file)
     return file == PT_NO_FILE || file < pt_store_nfiles(plan->store);
 }
 
+/* A line: as long as it was, not as there was room for; at the end, looked for in vain. */
+static bool reads_line(const struct pt_call_desc *call)
+{
+    return strstr(call->name, "fgets") || strstr(call->name, "fgetws");
+}
+
 /* Checks what the replay will use as an index or a size. */
 static int check_event(struct plan *plan, const struct plan_node *n, uint64_t i, struct pt_err *err)
 {
-    const struct pt_store_event *ev = &n->events[i];
-    size_t *max = NULL;
+    struct pt_store_event *ev = &n->events[i];
+    enum pt_replay replay;
+    size_t *max;
 
     if (ev->op >= pt_store_ncalls(plan->store) || !file_is_there(plan, ev->file) ||
         !file_is_there(plan, ev->file2))
         return pt_err_set(err, "cannot replay event %llu of node %zu: it names what is not there",
                           (unsigned long long)i, n->node);
-    switch (plan_call(plan, ev)->replay) {
-    case PT_REPLAY_READ:
-    case PT_REPLAY_PREAD:
-        max = &plan->max_read;
-        break;
-    case PT_REPLAY_WRITE:
-    case PT_REPLAY_PWRITE:
-        max = &plan->max_write;
-        break;
-    case PT_REPLAY_OPEN:
+    replay = plan_call(plan, ev)->replay;
+    if (op_is(replay, OP_OPENS))
         plan->direct += (ev->oflags & O_DIRECT) != 0;
+    /* A copy takes a buffer only where its second descriptor is not replayed. */
+    if (op_is(replay, OP_FD2) && ev->ret > 0 && (uint64_t)ev->ret > plan->max_read)
+        plan->max_read = ev->ret < MAX_TRANSFER ? (size_t)ev->ret : MAX_TRANSFER;
+    if (!op_is(replay, OP_READS | OP_WRITES))
         return 0;
-    default:
-        return 0;
-    }
+    max = op_is(replay, OP_READS) ? &plan->max_read : &plan->max_write;
+    if (ev->err && ev->len < 0) /* a print that failed */
+        ev->len = 0;
+    if (reads_line(plan_call(plan, ev)) && ev->ret >= 0)
+        ev->len = ev->ret;
     if (ev->len < 0)
         return pt_err_set(err, "cannot replay event %llu of node %zu: its length is %lld",
                           (unsigned long long)i, n->node, (long long)ev->len);
@@ -163,7 +169,8 @@ int plan_create(struct plan *plan, struct pt_store *store, int rank, int nranks,
 {
     *plan = (struct plan){.rank = rank, .nranks = nranks, .store = store};
     plan->handles = handles_create();
-    if (!plan->handles) {
+    plan->mappings = mappings_create();
+    if (!plan->handles || !plan->mappings) {
         pt_err_errno(err, "cannot plan the handles");
         goto failed;
     }
@@ -192,6 +199,7 @@ void plan_destroy(struct plan *plan)
     }
     free(plan->nodes);
     handles_destroy(plan->handles);
+    mappings_destroy(plan->mappings);
     memset(plan, 0, sizeof(*plan));
     errno = saved;
 }
@@ -213,8 +221,15 @@ static enum plan_touch touch_of(const struct pt_store_event *ev, enum pt_replay 
     case PT_REPLAY_MKDIR:
         return TOUCH_MKDIR;
     case PT_REPLAY_RMDIR:
+    case PT_REPLAY_OPENDIR:
+    case PT_REPLAY_SCANDIR:
         return TOUCH_DIR;
+    case PT_REPLAY_SYMLINK:
+        return TOUCH_ABSENT;
+    case PT_REPLAY_UNLINKAT:
+        return ev->oflags & AT_REMOVEDIR ? TOUCH_DIR : TOUCH_ANY;
     case PT_REPLAY_OPEN:
+    case PT_REPLAY_FOPEN:
         if ((ev->oflags & O_TMPFILE) == O_TMPFILE)
             return TOUCH_DIR;
         if ((ev->oflags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL))
@@ -229,8 +244,9 @@ static void touch(uint64_t *words, const struct pt_store_event *ev, enum pt_repl
 {
     uint64_t word;
 
-    /* Which of rename's two names was not there is not known. */
-    if (ev->file == PT_NO_FILE || (replay == PT_REPLAY_RENAME && ev->err))
+    /* Which of two names was not there is not known. */
+    if (ev->file == PT_NO_FILE || replay == PT_REPLAY_NONE ||
+        (ev->err && (op_is(replay, OP_NAME2) || replay == PT_REPLAY_SYMLINK)))
         return;
     word = ev->begin_ns << 2 | touch_of(ev, replay);
     if (word < words[ev->file])
@@ -262,10 +278,11 @@ static void note_use(struct use *use, const struct pt_store_event *ev, enum pt_r
 
     if (ev->ret <= 0)
         return;
-    if (replay == PT_REPLAY_READ || replay == PT_REPLAY_WRITE)
-        end = use->pos += (uint64_t)ev->ret;
-    else if ((replay == PT_REPLAY_PREAD || replay == PT_REPLAY_PWRITE) && ev->off >= 0)
+    if ((replay == PT_REPLAY_PREAD || replay == PT_REPLAY_PWRITE || op_is(replay, OP_FD2)) &&
+        ev->off >= 0)
         end = (uint64_t)ev->off + (uint64_t)ev->ret;
+    else if (op_is(replay, OP_READS | OP_WRITES | OP_FD2))
+        end = use->pos += (uint64_t)ev->ret;
     if (end > *extent)
         *extent = end;
 }
@@ -301,9 +318,9 @@ void plan_relax(struct plan *plan, const bool *shared)
 
             if (ev->file == PT_NO_FILE || !shared[ev->file])
                 continue;
-            if (replay == PT_REPLAY_OPEN)
+            if (op_is(replay, OP_OPENS))
                 ev->oflags &= ~(O_EXCL | O_TRUNC);
-            else if (replay == PT_REPLAY_UNLINK)
+            else if (op_is(replay, OP_REMOVES))
                 plan->nodes[k].steps[i].action = PLAN_NOTHING;
         }
 }

@@ -12,6 +12,7 @@
 #include "common/err.h"
 #include "hdf5store/store.h"
 #include "replay/handles.h"
+#include "replay/mappings.h"
 
 enum plan_action {
     PLAN_ISSUE,       /* make the call */
@@ -19,6 +20,7 @@ enum plan_action {
     PLAN_REOPEN,      /* inherited, but of a file that the trace makes: opened in its place */
     PLAN_NOTHING,     /* a mark, a call below an MPI-IO call, or one plan_relax() leaves out */
     PLAN_IGNORED,     /* on a terminal, a pipe, a device */
+    PLAN_MPI_IO,      /* a call of MPI-IO */
     PLAN_FAILED,      /* failed in the trace in a way that would not repeat */
     PLAN_UNSUPPORTED, /* no engine can make this call */
     PLAN_NO_HANDLE,   /* its descriptor comes from nowhere */
@@ -28,7 +30,7 @@ enum plan_action {
 struct plan_step {
     uint8_t action; /* enum plan_action */
     uint32_t slot;  /* of the handle that is used, or that an open makes */
-    uint32_t slot2; /* of the handle that a dup makes */
+    uint32_t slot2; /* of the handle that a dup makes, or of a second one that is used */
     uint32_t uses;  /* close: of its handle, before it, by all threads */
 };
 
@@ -49,6 +51,7 @@ struct plan {
     struct plan_node *nodes;
     size_t nprocesses;
     struct handles *handles;
+    struct mappings *mappings;
     char **paths; /* of the store's files, relative to the root */
     size_t max_read, max_write;
     size_t direct; /* opens with O_DIRECT */
@@ -73,7 +76,7 @@ enum plan_touch {
     TOUCH_ABSENT, /* it was not there */
     TOUCH_MKDIR,  /* it was not there and became a directory */
     TOUCH_DIR,    /* it was a directory */
-    TOUCH_ANY,
+    TOUCH_ANY,    /* it was there, or this is not known */
 };
 
 #define PLAN_UNTOUCHED   UINT64_MAX

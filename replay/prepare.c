@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -175,6 +176,21 @@ static int make_dir(struct prepare *p, const char *name, struct pt_err *err)
     return 0;
 }
 
+/* What a link leads to is not known, only how long its name is. */
+static int make_link(struct prepare *p, struct prepare_file *f, struct pt_err *err)
+{
+    char target[PATH_MAX];
+    size_t len = f->size > 0 && f->size < sizeof(target) ? (size_t)f->size : 1;
+
+    memset(target, '-', len);
+    target[len] = '\0';
+    if (root_symlink(p->root, target, f->name) == 0)
+        f->created = true;
+    else if (errno != EEXIST)
+        return failed(p, "make link", f->name, err);
+    return 0;
+}
+
 struct made_dirs {
     struct prepare_file **list;
     size_t n;
@@ -210,13 +226,15 @@ static int make_parents(struct prepare *p, const char *name, const struct made_d
 static int make_tree(struct prepare *p, const struct made_dirs *made, struct pt_err *err)
 {
     for (size_t i = 0; i < p->nfiles; i++) {
-        const struct prepare_file *f = &p->files[i];
+        struct prepare_file *f = &p->files[i];
 
         if (f->need == NEED_NOTHING || f->need == NEED_ABSENT || !strcmp(f->name, "."))
             continue;
         if (make_parents(p, f->name, made, err) < 0)
             return -1;
         if (f->need == NEED_DIR && make_dir(p, f->name, err) < 0)
+            return -1;
+        if (f->need == NEED_LINK && make_link(p, f, err) < 0)
             return -1;
     }
     return 0;
@@ -283,7 +301,7 @@ static int settle(int fd)
 static int make_data(struct prepare *p, struct prepare_file *f, uint64_t seed)
 {
     int flags = O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, rc = -1, saved;
-    int fd = root_open(p->root, f->name, flags | O_CREAT | O_EXCL, 0644);
+    int fd = root_open(p->root, f->name, flags | O_CREAT | O_EXCL, 0755); /* a program, perhaps */
     struct stat st;
 
     f->created = fd >= 0;
@@ -321,7 +339,8 @@ static bool is_odd(const struct root *root, const char *name)
 
     if (fd < 0)
         return false;
-    odd = fstat(fd, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode);
+    odd = fstat(fd, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode) &&
+          !S_ISLNK(st.st_mode); /* which is not followed */
     close(fd);
     return odd;
 }

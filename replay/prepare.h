@@ -23,13 +23,14 @@ enum prepare_need {
     NEED_MADE_DIR, /* the same, a directory */
     NEED_FILE,     /* must be there with its size */
     NEED_DIR,
+    NEED_LINK, /* a symbolic link with a target of so many bytes, which leads nowhere */
 };
 
 struct prepare_file {
     const char *name; /* below the root */
     uint64_t size;
     enum prepare_need need;
-    bool created; /* by prepare_data() */
+    bool created; /* by this rank */
 };
 
 struct prepare {
@@ -52,7 +53,7 @@ void prepare_free(struct prepare *p);
  */
 int prepare_claim(struct prepare *p, bool force, struct pt_err *err);
 
-/* Removes what must not be there and makes the directories; for one rank. */
+/* Removes what must not be there and makes directories and links; for one rank. */
 int prepare_tree(struct prepare *p, struct pt_err *err);
 
 /*
@@ -68,8 +69,8 @@ int prepare_data(struct prepare *p, size_t first, size_t step, struct pt_err *er
 int prepare_verify(const struct prepare *p, size_t first, size_t step, struct pt_err *err);
 
 /*
- * The reverse: removes what this run created, or the trace made.  First each rank what
- * prepare_data() made there, then one rank the rest.  What cannot be removed stays.
+ * The reverse: removes what this run created, or the trace made.  First each rank the
+ * files that it made, then one rank the rest.  What cannot be removed stays.
  */
 void prepare_clean_data(struct prepare *p);
 void prepare_clean_tree(struct prepare *p);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "replay/engine.h"
+#include "replay/ops.h"
 #include "replay/resolve.h"
 
 /* Who opens a slot. */
@@ -44,38 +45,48 @@ static int is_inherited(const struct pt_call_desc *call)
     return call->cls == PT_CLASS_NAME && call->replay == PT_REPLAY_OPEN;
 }
 
-static int uses_descriptor(enum pt_replay replay)
+/*
+ * Failures that come from names and arguments, and so come again.  Not ENOTEMPTY: what the
+ * trace does not name is not in the directory, which would be removed.
+ */
+static int failure_repeats(enum pt_replay replay, int err)
 {
-    switch (replay) {
-    case PT_REPLAY_CLOSE:
-    case PT_REPLAY_DUP:
-    case PT_REPLAY_READ:
-    case PT_REPLAY_WRITE:
-    case PT_REPLAY_PREAD:
-    case PT_REPLAY_PWRITE:
-    case PT_REPLAY_SEEK:
-    case PT_REPLAY_FSYNC:
-    case PT_REPLAY_FDATASYNC:
-    case PT_REPLAY_TRUNCATE:
+    switch (err) {
+    case ENOENT:
+    case EEXIST:
+    case ENOTDIR:
+    case EISDIR:
+    case EBADF:
         return 1;
+    case EINVAL: /* of these, not all arguments are known: they might succeed */
+        return !op_is(replay, OP_OPENS | OP_FD2) && replay != PT_REPLAY_MKDIR &&
+               replay != PT_REPLAY_DUP;
+    case ENODATA: /* also where there is nothing of the kind */
+    case ENOTSUP:
+        return replay == PT_REPLAY_ATTRIBUTE || replay == PT_REPLAY_FATTRIBUTE;
+    case ENXIO: /* no data behind that place */
+        return replay == PT_REPLAY_SEEK;
     default:
         return 0;
     }
 }
 
-/* Failures that come from names and arguments, and so come again. */
-static int failure_repeats(int err)
+static int is_special(const struct plan *plan, uint32_t file)
 {
-    return err == ENOENT || err == EEXIST || err == ENOTDIR || err == EISDIR || err == ENOTEMPTY ||
-           err == EBADF || err == EINVAL;
+    return file != PT_NO_FILE && plan_file_is_special(pt_store_file(plan->store, file));
 }
 
 static enum plan_action action_of_name(const struct plan *plan, const struct pt_store_event *ev,
                                        const struct pt_call_desc *call)
 {
-    if (ev->file == PT_NO_FILE || (call->replay == PT_REPLAY_RENAME && ev->file2 == PT_NO_FILE))
+    int second = op_is(call->replay, OP_NAME2);
+
+    if (!op_is(call->replay, OP_NAME)) /* by address, or all streams */
+        return PLAN_ISSUE;
+    if (ev->file == PT_NO_FILE || (second && ev->file2 == PT_NO_FILE))
         return PLAN_UNSUPPORTED;
-    return plan_file_is_special(pt_store_file(plan->store, ev->file)) ? PLAN_IGNORED : PLAN_ISSUE;
+    return is_special(plan, ev->file) || (second && is_special(plan, ev->file2)) ? PLAN_IGNORED
+                                                                                 : PLAN_ISSUE;
 }
 
 static enum plan_action action_of_inherited(const struct plan *plan,
@@ -88,7 +99,7 @@ static enum plan_action action_of_inherited(const struct plan *plan,
     file = pt_store_file(plan->store, ev->file);
     if (plan_file_is_special(file))
         return PLAN_IGNORED;
-    return file->made ? PLAN_REOPEN : PLAN_BEFORE;
+    return file->made == PT_MADE_BY_TRACE ? PLAN_REOPEN : PLAN_BEFORE;
 }
 
 /* What is to be done as far as the event alone tells. */
@@ -104,11 +115,13 @@ static enum plan_action action_of(const struct plan *plan, const struct pt_store
         return PLAN_NOTHING;
     if (!strcmp(call->name, "exit"))
         return PLAN_NOTHING;
-    if (ev->err && !failure_repeats(ev->err))
+    if (call->replay == PT_REPLAY_NONE && !strncmp(call->name, "MPI_", 4))
+        return PLAN_MPI_IO;
+    if (ev->err && !failure_repeats(call->replay, ev->err))
         return PLAN_FAILED;
     if (!engine_can(&engine_posix, call->replay))
         return PLAN_UNSUPPORTED;
-    return uses_descriptor(call->replay) ? PLAN_ISSUE : action_of_name(plan, ev, call);
+    return op_uses_descriptor(call->replay, ev) ? PLAN_ISSUE : action_of_name(plan, ev, call);
 }
 
 static int note_opener(struct resolver *r, uint32_t slot, size_t node, uint64_t event)
@@ -153,17 +166,20 @@ static int visit_opens(struct resolver *r, size_t node, uint64_t event)
     struct plan_node *n = &r->plan->nodes[node];
     const struct pt_store_event *ev = &n->events[event];
     struct plan_step *step = &n->steps[event];
-    const struct pt_call_desc *call = plan_call(r->plan, ev);
+    enum pt_replay replay = plan_call(r->plan, ev)->replay;
 
     *step = (struct plan_step){.slot = HANDLE_NO_SLOT, .slot2 = HANDLE_NO_SLOT};
     step->action = action_of(r->plan, ev);
-    if (uses_descriptor(call->replay) || (call->replay == PT_REPLAY_OPEN && !ev->err))
+    errno = 0;
+    if (op_uses_descriptor(replay, ev) || (op_is(replay, OP_OPENS) && !ev->err))
         step->slot = slot_of(r, node, ev->handle);
-    if (errno != ENOMEM && call->replay == PT_REPLAY_DUP && !ev->err)
+    if (errno != ENOMEM && replay == PT_REPLAY_DUP && !ev->err)
         step->slot2 = slot_of(r, node, ev->handle2 ? ev->handle2 : ev->handle);
+    else if (errno != ENOMEM && op_is(replay, OP_FD2))
+        step->slot2 = slot_of(r, node, ev->handle2);
     if (errno == ENOMEM)
         return -1;
-    if (call->replay != PT_REPLAY_OPEN || ev->err || ev->flags & PT_EV_INNER)
+    if (!op_is(replay, OP_OPENS) || ev->err || ev->flags & PT_EV_INNER)
         return 0;
     return open_slot(r, step->slot, (enum plan_action)step->action, node, event);
 }
@@ -202,9 +218,14 @@ static int visit_uses(struct resolver *r, size_t node, uint64_t event)
     struct plan_step *step = &n->steps[event];
     enum pt_replay replay = plan_call(r->plan, ev)->replay;
 
-    if (!uses_descriptor(replay) || (step->action != PLAN_ISSUE && step->action != PLAN_NO_HANDLE))
+    if (!op_uses_descriptor(replay, ev) ||
+        (step->action != PLAN_ISSUE && step->action != PLAN_NO_HANDLE))
         return 0;
     step->action = action_on_slot(r, step->slot, node, event);
+    /* A copy to where nothing is replayed only reads. */
+    if (step->action == PLAN_ISSUE && op_is(replay, OP_FD2) &&
+        action_on_slot(r, step->slot2, node, event) != PLAN_ISSUE)
+        step->slot2 = HANDLE_NO_SLOT;
     if (step->action == PLAN_NO_HANDLE && ev->err)
         step->action = PLAN_FAILED;
     if (replay == PT_REPLAY_DUP && !ev->err && step->slot2 != step->slot)
@@ -212,20 +233,30 @@ static int visit_uses(struct resolver *r, size_t node, uint64_t event)
     return 0;
 }
 
-/* Takes `step` for a use of a shared slot, if it is one. */
-static void add_use(const struct resolver *r, size_t node, uint64_t event, const uint8_t *shared,
-                    struct use *uses, size_t *n)
+/* Notes a use of a slot, if it is shared. */
+static void add_use(struct use use, const uint8_t *shared, struct use *uses, size_t *n)
 {
-    struct plan_node *pn = &r->plan->nodes[node];
-    struct plan_step *step = &pn->steps[event];
-    enum pt_replay replay = plan_call(r->plan, &pn->events[event])->replay;
-
-    if (step->action != PLAN_ISSUE || !uses_descriptor(replay) || !shared[step->slot])
+    if (use.slot == HANDLE_NO_SLOT || !shared[use.slot])
         return;
     if (uses)
-        uses[*n] =
-            (struct use){step->slot, pn->events[event].begin_ns, step, replay == PT_REPLAY_CLOSE};
+        uses[*n] = use;
     ++*n;
+}
+
+static void add_uses(const struct resolver *r, size_t node, uint64_t event, const uint8_t *shared,
+                     struct use *uses, size_t *n)
+{
+    struct plan_node *pn = &r->plan->nodes[node];
+    const struct pt_store_event *ev = &pn->events[event];
+    struct plan_step *step = &pn->steps[event];
+    enum pt_replay replay = plan_call(r->plan, ev)->replay;
+
+    if (step->action != PLAN_ISSUE || !op_uses_descriptor(replay, ev))
+        return;
+    add_use((struct use){step->slot, ev->begin_ns, step, replay == PT_REPLAY_CLOSE}, shared, uses,
+            n);
+    if (op_is(replay, OP_FD2))
+        add_use((struct use){step->slot2, ev->begin_ns, step, 0}, shared, uses, n);
 }
 
 static int compare_uses(const void *a, const void *b)
@@ -264,7 +295,7 @@ static size_t collect_uses(const struct resolver *r, const uint8_t *shared, stru
 
     for (size_t k = 0; k < r->plan->nnodes; k++)
         for (uint64_t i = 0; i < r->plan->nodes[k].nevents; i++)
-            add_use(r, k, i, shared, uses, &n);
+            add_uses(r, k, i, shared, uses, &n);
     return n;
 }
 

@@ -57,7 +57,7 @@ struct root *root_create(const char *path, struct pt_err *err)
         root_destroy(root);
         return NULL;
     }
-    fd = beneath(root->fd, ".", O_PATH | O_CLOEXEC, 0);
+    fd = getenv("PTREPLAY_WALK") ? -1 : beneath(root->fd, ".", O_PATH | O_CLOEXEC, 0);
     root->walk = fd < 0;
     if (fd >= 0)
         close(fd);
@@ -232,15 +232,159 @@ int root_rmdir(const struct root *root, const char *name)
     return remove_name(root, name, AT_REMOVEDIR);
 }
 
-int root_rename(const struct root *root, const char *from, const char *to)
-{
-    const char *from_base, *to_base;
-    int from_dir = open_parent(root, from, &from_base), to_dir;
+struct pair {
+    int from_dir, to_dir;
+    const char *from, *to;
+};
 
-    if (from_dir < 0)
+/* Opens the directories of two names. */
+static int open_pair(const struct root *root, const char *from, const char *to, struct pair *p)
+{
+    p->from_dir = open_parent(root, from, &p->from);
+    if (p->from_dir < 0)
         return -1;
-    to_dir = open_parent(root, to, &to_base);
-    if (to_dir < 0)
-        return leave(from_dir, -1);
-    return leave(from_dir, leave(to_dir, renameat(from_dir, from_base, to_dir, to_base)));
+    p->to_dir = open_parent(root, to, &p->to);
+    return p->to_dir < 0 ? leave(p->from_dir, -1) : 0;
+}
+
+static int leave_pair(const struct pair *p, int rc)
+{
+    return leave(p->from_dir, leave(p->to_dir, rc));
+}
+
+int root_rename(const struct root *root, const char *from, const char *to, unsigned flags)
+{
+    struct pair p;
+
+    if (open_pair(root, from, to, &p) < 0)
+        return -1;
+    return leave_pair(&p, flags ? renameat2(p.from_dir, p.from, p.to_dir, p.to, flags)
+                                : renameat(p.from_dir, p.from, p.to_dir, p.to));
+}
+
+int root_link(const struct root *root, const char *from, const char *to)
+{
+    struct pair p;
+
+    if (open_pair(root, from, to, &p) < 0)
+        return -1;
+    return leave_pair(&p, linkat(p.from_dir, p.from, p.to_dir, p.to, 0));
+}
+
+int root_link_fd(const struct root *root, int fd, const char *to)
+{
+    const char *base;
+    int dirfd = open_parent(root, to, &base);
+    char from[32];
+
+    if (dirfd < 0)
+        return -1;
+    snprintf(from, sizeof(from), "/proc/self/fd/%d", fd);
+    return leave(dirfd, linkat(AT_FDCWD, from, dirfd, base, AT_SYMLINK_FOLLOW));
+}
+
+int root_symlink(const struct root *root, const char *target, const char *name)
+{
+    const char *base;
+    int dirfd = open_parent(root, name, &base);
+
+    if (dirfd < 0)
+        return -1;
+    return leave(dirfd, symlinkat(target, dirfd, base));
+}
+
+ssize_t root_readlink(const struct root *root, const char *name, char *target, size_t size)
+{
+    const char *base;
+    int dirfd = open_parent(root, name, &base);
+
+    if (dirfd < 0)
+        return -1;
+    return leave(dirfd, (int)readlinkat(dirfd, base, target, size));
+}
+
+int root_touch(const struct root *root, const char *name)
+{
+    const char *base;
+    int dirfd = open_parent(root, name, &base);
+
+    if (dirfd < 0)
+        return -1;
+    return leave(dirfd, utimensat(dirfd, base, NULL, AT_SYMLINK_NOFOLLOW));
+}
+
+int root_chmod(const struct root *root, const char *name, mode_t mode)
+{
+    const char *base;
+    int dirfd = open_parent(root, name, &base);
+
+    if (dirfd < 0)
+        return -1;
+    return leave(dirfd, fchmodat(dirfd, base, mode, AT_SYMLINK_NOFOLLOW));
+}
+
+int root_pin(const struct root *root, const char *name)
+{
+    int fd = root_open(root, name, O_PATH | O_CLOEXEC, 0);
+    struct stat st;
+
+    if (fd < 0 || !root->walk || fstat(fd, &st) < 0 || !S_ISLNK(st.st_mode))
+        return fd;
+    errno = ELOOP; /* the link itself, which must not be followed */
+    return leave(fd, -1);
+}
+
+/* How many directories there are above the name. */
+static int depth_of(const char *name)
+{
+    int depth = 0;
+
+    for (; *name; name++)
+        depth += *name == '/';
+    return depth;
+}
+
+static bool climbs_out(const char *target, int depth)
+{
+    while (*target && depth >= 0) {
+        size_t n = strcspn(target, "/");
+
+        if (n == 2 && target[0] == '.' && target[1] == '.')
+            depth--;
+        else if (n > 0 && !(n == 1 && target[0] == '.'))
+            depth++;
+        target += n;
+        target += strspn(target, "/");
+    }
+    return depth < 0;
+}
+
+char *root_target(const char *name, const char *target)
+{
+    int depth = depth_of(name);
+    char *inside, *out, *end;
+
+    if (*target != '/' && !climbs_out(target, depth))
+        return strdup(target);
+    /* One that climbs out ends where it would at the top: ".." stays there. */
+    if (*target == '/') {
+        inside = root_relative(target);
+    } else {
+        const char *slash = strrchr(name, '/');
+        char *whole;
+
+        if (asprintf(&whole, "%.*s/%s", slash ? (int)(slash - name) : 0, name, target) < 0)
+            return NULL;
+        inside = root_relative(whole);
+        free(whole);
+    }
+    out = inside ? malloc(3 * (size_t)depth + strlen(inside) + 1) : NULL;
+    if (out) {
+        end = out;
+        for (int i = 0; i < depth; i++)
+            end = stpcpy(end, "../");
+        strcpy(end, inside);
+    }
+    free(inside);
+    return out;
 }

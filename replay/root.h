@@ -38,6 +38,27 @@ int root_stat(const struct root *root, const char *name, struct stat *st); /* as
 int root_mkdir(const struct root *root, const char *name, mode_t mode);
 int root_unlink(const struct root *root, const char *name);
 int root_rmdir(const struct root *root, const char *name);
-int root_rename(const struct root *root, const char *from, const char *to);
+int root_rename(const struct root *root, const char *from, const char *to, unsigned flags);
+int root_link(const struct root *root, const char *from, const char *to);
+int root_link_fd(const struct root *root, int fd, const char *to);
+int root_symlink(const struct root *root, const char *target, const char *name);
+ssize_t root_readlink(const struct root *root, const char *name, char *target, size_t size);
+int root_touch(const struct root *root, const char *name); /* of a link, too */
+
+/* As chmod, but of a symbolic link, which is not followed: EOPNOTSUPP. */
+int root_chmod(const struct root *root, const char *name, mode_t mode);
+
+/*
+ * A descriptor (O_PATH) of what the name leads to, links followed as far as they do not
+ * leave the root; for calls on what was found.
+ */
+int root_pin(const struct root *root, const char *name);
+
+/*
+ * The target for a symbolic link `name`, so that it leads below the root: an absolute one,
+ * and one that climbs out, become relative to the link's directory.  For the caller to
+ * free; NULL if there is no memory.
+ */
+char *root_target(const char *name, const char *target);
 
 #endif

@@ -14,14 +14,16 @@
 
 static enum prepare_need need_of(const struct pt_store_file *f, uint64_t word)
 {
-    if (plan_file_is_special(f))
+    if (plan_file_is_special(f) || f->made == PT_MADE_UNKNOWN)
         return NEED_NOTHING;
     if (word != PLAN_UNTOUCHED && PLAN_TOUCH(word) == TOUCH_MKDIR)
         return NEED_MADE_DIR;
-    if (f->made)
-        return f->dir ? NEED_MADE_DIR : NEED_MADE;
+    if (f->made == PT_MADE_BY_TRACE)
+        return f->dir == PT_KIND_DIR ? NEED_MADE_DIR : NEED_MADE;
     if (word != PLAN_UNTOUCHED && PLAN_TOUCH(word) == TOUCH_ABSENT)
         return NEED_ABSENT;
+    if (f->dir == PT_KIND_LINK)
+        return NEED_LINK;
     if (f->dir || (word != PLAN_UNTOUCHED && PLAN_TOUCH(word) == TOUCH_DIR))
         return NEED_DIR;
     return NEED_FILE;

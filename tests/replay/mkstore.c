@@ -1,7 +1,7 @@
 /*
  * mkstore STORE.h5 < DESCRIPTION: makes a store by hand, for tests.  Lines:
  *
- *   file PATH [size=N] [made] [dir]       numbered from 0
+ *   file PATH [size=N] [made|unknown] [dir|link]       numbered from 0
  *   node RANK [PROCESS [THREAD]]          events that follow are its own
  *   OP [key=value]...                     an event; OP is a call's name
  *   edge SRC_NODE SRC_EVENT DST_NODE DST_EVENT
@@ -9,8 +9,8 @@
  *
  * Keys of an event are the names of the store's columns; times are in milliseconds
  * and without their "_ns".  flags= takes letters: r, w, b (both), c (O_CREAT),
- * t (O_TRUNC), x (O_EXCL), a (O_APPEND), d (O_DIRECT).  The handle of an event is
- * also its descriptor.
+ * t (O_TRUNC), x (O_EXCL), a (O_APPEND), d (O_DIRECT), D (O_DIRECTORY), T (O_TMPFILE).
+ * text= takes the text itself.  The handle of an event is also its descriptor.
  */
 #include "config.h"
 
@@ -30,6 +30,7 @@ static struct pt_store_event events[MAX_EVENTS];
 static struct pt_store_edge edges[MAX_EDGES];
 static struct pt_store_barrier barriers[MAX_EDGES];
 static struct pt_store_member members[MAX_EDGES][MAX_MEMBERS];
+static char *texts[MAX_EVENTS];
 static size_t nnodes, nfiles, nevents, nedges, nbarriers;
 static uint64_t now_ns; /* of the node in hand */
 
@@ -65,6 +66,8 @@ static int64_t parse_flags(const char *letters)
                  : *letters == 'x' ? O_EXCL
                  : *letters == 'a' ? O_APPEND
                  : *letters == 'd' ? O_DIRECT
+                 : *letters == 'D' ? O_DIRECTORY
+                 : *letters == 'T' ? O_TMPFILE
                                    : O_RDONLY;
     return flags;
 }
@@ -73,6 +76,10 @@ static void set(struct pt_store_event *ev, const char *key, const char *value)
 {
     if (!strcmp(key, "flags")) {
         ev->oflags = (int32_t)parse_flags(value);
+        return;
+    }
+    if (!strcmp(key, "text")) {
+        texts[ev - events] = strdup(value);
         return;
     }
     for (size_t i = 0; i < sizeof(columns) / sizeof(columns[0]); i++) {
@@ -135,8 +142,14 @@ static void add_file(void)
     while ((word = strtok(NULL, " \n"))) {
         if (!strncmp(word, "size=", 5))
             f->size = strtoull(word + 5, NULL, 0);
-        f->made |= !strcmp(word, "made");
-        f->dir |= !strcmp(word, "dir");
+        if (!strcmp(word, "made"))
+            f->made = PT_MADE_BY_TRACE;
+        if (!strcmp(word, "unknown"))
+            f->made = PT_MADE_UNKNOWN;
+        if (!strcmp(word, "dir"))
+            f->dir = PT_KIND_DIR;
+        if (!strcmp(word, "link"))
+            f->dir = PT_KIND_LINK;
     }
 }
 
@@ -241,6 +254,9 @@ static int write_store(const char *path, struct pt_err *err)
     if (!w)
         return -1;
     make_calls(calls);
+    for (size_t i = 0; i < nevents; i++)
+        if (texts[i] && pt_store_write_text(w, texts[i], &events[i].text, err) < 0)
+            goto failed;
     if (pt_store_write_calls(w, calls, PT_NOPS, err) < 0 ||
         pt_store_write_nodes(w, nodes, nnodes, err) < 0 ||
         pt_store_write_events(w, events, nevents, err) < 0 ||

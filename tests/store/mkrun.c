@@ -80,7 +80,7 @@ static unsigned node_number(const struct script *s, const char *text)
 
 static void do_node(struct script *s, char **words)
 {
-    struct pt_node node = {.start = 1000000, .exe = "/bin/app", .cwd = "/work", .pid = 100};
+    struct pt_node node = {.start = 1000000, .exe = "/bin/app", .cwd = "/home", .pid = 100};
     unsigned number = node_number(s, words[0]);
 
     node.name = parse_name(words[1]);
@@ -148,7 +148,7 @@ static void do_event(struct script *s, unsigned number, char **words)
     if (op < 0)
         die(s, "unknown call");
     ev.op = op;
-    ev.field[PT_F_DIRFD] = AT_FDCWD;
+    ev.field[PT_F_DIRFD] = ev.field[PT_F_DIRFD2] = AT_FDCWD;
     for (char **w = words + 1; *w; w++)
         set_value(s, &ev, *w);
     if (ev.err)

@@ -86,7 +86,7 @@ done
 "$bin/ptdump" s.h5 >dump
 cat >expected <<'EOF'
 # node 0 (host n0, 5 events)
-       0 open("/work/out", O_RDWR|O_CREAT, 0644) = 5 <0.000000>
+       0 open("/home/out", O_RDWR|O_CREAT, 0644) = 5 <0.000000>
          COMPUTE(0.000148)
        1 pwrite(5, 65536, 0) = 65536 <0.000123>
          COMPUTE(0.000007)
@@ -96,7 +96,7 @@ cat >expected <<'EOF'
        3 close(5) = 0 <0.000000>
        4 exit() = 0 <0.000000>
 # node 1 (host n0, 6 events)
-       0 open("/work/out", O_RDWR|O_CREAT, 0644) = 6 <0.000000>
+       0 open("/home/out", O_RDWR|O_CREAT, 0644) = 6 <0.000000>
          COMPUTE(0.000148)
        1 pwrite(6, 65536, 65536) = 65536 <0.000123>
          COMPUTE(0.000007)
@@ -170,7 +170,7 @@ check "different nodes" says 1 \
 printf 'meta job=3 realtime=4000000000000\n0 unlink path=x\n' >script
 run other
 check "non-deterministic" says 1 \
-    'non-deterministic: node 0, event 5: nothing more in base, unlink("/work/x") in other' \
+    'non-deterministic: node 0, event 5: nothing more in base, unlink("/home/x") in other' \
     $merge base other
 printf 'meta job=3 realtime=4000000000000\nhold 0 2 1:1:blocked\nhold 1 2 0:1:blocked\n' >script
 run cyclic

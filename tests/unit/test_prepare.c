@@ -75,6 +75,31 @@ START_TEST(names_never_climb)
 }
 END_TEST
 
+static void check_target(const char *name, const char *target, const char *want)
+{
+    char *got = root_target(name, target);
+
+    ck_assert_str_eq(got, want);
+    free(got);
+}
+
+START_TEST(targets_stay_below)
+{
+    check_target("a/b/l", "x", "x");
+    check_target("a/b/l", "../../x", "../../x");
+    check_target("a/b/l", "../c/../../x", "../c/../../x");
+    check_target("a/b/l", "../../../x", "../../x");
+    check_target("a/b/l", "../../../../../x/../y", "../../y");
+    check_target("l", "..", ".");
+    check_target("l", "../x/..", ".");
+    check_target("a/l", "/", "../.");
+    check_target("l", "/etc/passwd", "etc/passwd");
+    check_target("a/b/l", "/a/c", "../../a/c");
+    check_target("a/l", "/../../x", "../x");
+    check_target("l", "", "");
+}
+END_TEST
+
 /* Nothing goes through a link that leads out, with openat2 (0) or without it (1). */
 START_TEST(links_do_not_lead_out)
 {
@@ -98,16 +123,29 @@ START_TEST(links_do_not_lead_out)
     ck_assert_int_eq(root_open(root, "dangling", O_WRONLY | O_CREAT, 0644), -1);
     ck_assert_int_eq(root_unlink(root, "to/file"), -1);
     ck_assert_int_eq(root_mkdir(root, "to/sub", 0755), -1);
-    ck_assert_int_eq(root_rename(root, "inside", "to/inside"), -1);
-    ck_assert_int_eq(root_rename(root, "to/file", "stolen"), -1);
+    ck_assert_int_eq(root_rename(root, "inside", "to/inside", 0), -1);
+    ck_assert_int_eq(root_rename(root, "to/file", "stolen", 0), -1);
+    ck_assert_int_eq(root_link(root, "to/file", "stolen"), -1);
+    ck_assert_int_eq(root_link(root, "inside", "to/inside"), -1);
+    ck_assert_int_eq(root_symlink(root, "x", "to/x"), -1);
+    ck_assert_int_eq(root_chmod(root, "link", 0), -1);
+    ck_assert_int_eq(root_chmod(root, "to/file", 0), -1);
+    ck_assert_int_eq(root_touch(root, "to/file"), -1);
+    ck_assert_int_eq(root_readlink(root, "to/file", target, sizeof(target)), -1);
+    ck_assert_int_eq(root_pin(root, "link"), -1);
+    ck_assert(errno == EXDEV || errno == ELOOP);
+    ck_assert_int_eq(root_pin(root, "to/file"), -1);
     ck_assert_int_eq(stat(outside("dir/file"), &st), 0);
     ck_assert_int_eq(st.st_size, 1);
+    ck_assert_int_eq(stat(outside("secret"), &st), 0);
+    ck_assert_int_ne(st.st_mode & 0777, 0);
     ck_assert_int_eq(stat(outside("new"), &st), -1);
 }
 END_TEST
 
 START_TEST(calls_work_below)
 {
+    char text[10];
     struct stat st;
     int fd;
 
@@ -118,8 +156,26 @@ START_TEST(calls_work_below)
     fd = root_open(root, "a/b/f", O_RDWR | O_CREAT | O_EXCL, 0640);
     ck_assert_int_ge(fd, 0);
     close(fd);
-    ck_assert_int_eq(root_rename(root, "a/b/f", "a/g"), 0);
+    ck_assert_int_eq(root_rename(root, "a/b/f", "a/g", 0), 0);
     ck_assert_int_eq(root_stat(root, "a/g", &st), 0);
+    ck_assert_int_eq(root_link(root, "a/g", "a/hard"), 0);
+    ck_assert_int_eq(root_symlink(root, "g", "a/soft"), 0);
+    ck_assert_int_eq(root_readlink(root, "a/soft", text, sizeof(text)), 1);
+    ck_assert_int_eq(root_chmod(root, "a/g", 0600), 0);
+    ck_assert_int_eq(root_touch(root, "a/soft"), 0);
+    fd = root_pin(root, "a/hard");
+    ck_assert_int_eq(fstat(fd, &st), 0);
+    ck_assert_int_eq(st.st_nlink, 2);
+    ck_assert_int_eq(st.st_mode & 0777, 0600);
+    close(fd);
+    fd = root_pin(root, "a/soft"); /* a link that is followed, or refused */
+    ck_assert_int_eq(fd >= 0, !_i);
+    close(fd);
+    fd = root_open(root, "a", O_RDWR | O_TMPFILE, 0600);
+    if (fd >= 0) {
+        ck_assert_int_eq(root_link_fd(root, fd, "a/named"), 0);
+        close(fd);
+    }
     ck_assert_int_eq(root_unlink(root, "a/g"), 0);
     ck_assert_int_eq(root_open(root, "a/g", O_RDONLY, 0), -1);
     ck_assert_int_eq(errno, ENOENT);
@@ -269,6 +325,7 @@ int main(void)
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, names_never_climb);
+    tcase_add_test(tc, targets_stay_below);
     tcase_add_loop_test(tc, links_do_not_lead_out, 0, 2);
     tcase_add_loop_test(tc, calls_work_below, 0, 2);
     tcase_add_test(tc, a_root_must_be_a_directory);

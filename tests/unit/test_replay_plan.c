@@ -333,6 +333,99 @@ START_TEST(first_touches_tell_what_was_there)
 }
 END_TEST
 
+START_TEST(streams_and_directories_are_handles_too)
+{
+    add_node(0, 0, 0);
+    add(PT_OP_fopen, 1, 0);
+    use(PT_OP_fread, 1)->len = 10;
+    *use(PT_OP_fgets, 1) = (struct pt_store_event){.op = PT_OP_fgets,
+                                                   .handle = 1,
+                                                   .file = PT_NO_FILE,
+                                                   .file2 = PT_NO_FILE,
+                                                   .len = 4096,
+                                                   .ret = 33,
+                                                   .begin_ns = 3000};
+    use(PT_OP_fflush, 0); /* of all streams */
+    use(PT_OP_fclose, 1);
+    add(PT_OP_opendir, 2, 0);
+    use(PT_OP_readdir, 2);
+    use(PT_OP_vfprintf, 1)->len = -1;
+    store.events[0][7].err = EBADF;
+    make_plan(0, 1);
+    for (size_t i = 0; i < 8; i++)
+        ck_assert_int_eq(action(0, i), PLAN_ISSUE);
+    ck_assert_uint_eq(plan.nodes[0].steps[3].slot, HANDLE_NO_SLOT);
+    ck_assert_int_eq(plan.nodes[0].events[2].len, 33);
+    ck_assert_uint_eq(plan.max_read, 33);
+}
+END_TEST
+
+START_TEST(copies_use_two_handles)
+{
+    add_node(0, 0, 0);
+    add(PT_OP_open, 1, 0);
+    add(PT_OP_open, 2, 1);
+    add(PT_OP_open, 3, 2); /* a device */
+    use(PT_OP_copy_file_range, 1)->handle2 = 2;
+    use(PT_OP_sendfile, 1)->handle2 = 3;
+    use(PT_OP_sendfile, 1)->handle2 = 0;
+    use(PT_OP_close, 2)->begin_ns = 20000;
+    add_node(0, 0, 1);
+    use(PT_OP_copy_file_range, 1)->handle2 = 2;
+    store.events[1][0].begin_ns = 15000;
+    make_plan(0, 1);
+    for (size_t i = 3; i < 6; i++)
+        ck_assert_int_eq(action(0, i), PLAN_ISSUE);
+    ck_assert_uint_eq(plan.nodes[0].steps[3].slot2, plan.nodes[0].steps[1].slot);
+    ck_assert_uint_eq(plan.nodes[0].steps[4].slot2, HANDLE_NO_SLOT);
+    ck_assert_uint_eq(plan.nodes[0].steps[5].slot2, HANDLE_NO_SLOT);
+    ck_assert_uint_eq(plan.nodes[0].steps[6].uses, 2);
+}
+END_TEST
+
+START_TEST(names_may_be_descriptors)
+{
+    add_node(0, 0, 0);
+    add(PT_OP_open, 1, 0);
+    add(PT_OP_fstatat, 1, 0); /* of the descriptor */
+    add(PT_OP_fstatat, 0, 0);
+    add(PT_OP_link, 0, 0)->file2 = 1;
+    add(PT_OP_link, 0, 0);
+    add(PT_OP_stat, 0, 2);
+    add(PT_OP_munmap, 0, PT_NO_FILE);
+    add(PT_OP_rmdir, 0, 0)->err = ENOTEMPTY;
+    make_plan(0, 1);
+    ck_assert_uint_eq(plan.nodes[0].steps[1].slot, plan.nodes[0].steps[0].slot);
+    ck_assert_uint_eq(plan.nodes[0].steps[2].slot, HANDLE_NO_SLOT);
+    ck_assert_int_eq(action(0, 3), PLAN_ISSUE);
+    ck_assert_int_eq(action(0, 4), PLAN_UNSUPPORTED);
+    ck_assert_int_eq(action(0, 5), PLAN_IGNORED);
+    ck_assert_int_eq(action(0, 6), PLAN_ISSUE);
+    ck_assert_int_eq(action(0, 7), PLAN_FAILED);
+}
+END_TEST
+
+START_TEST(mpi_io_does_not_stop_a_replay)
+{
+    uint64_t counts[NPLAN_ACTIONS * PT_NOPS] = {0};
+    char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+
+    add_node(0, 0, 0);
+    add(PT_OP_MPI_File_open, 0, 0);
+    use(PT_OP_MPI_File_write_at, 0);
+    make_plan(0, 1);
+    ck_assert_int_eq(action(0, 0), PLAN_MPI_IO);
+    check_count(&plan, counts);
+    ck_assert_uint_eq(check_impossible(&store, counts), 0);
+    check_print(&store, counts, "me", out);
+    fclose(out);
+    ck_assert_str_eq(text, "me: MPI-IO calls are not replayed: 2 events\n");
+    free(text);
+}
+END_TEST
+
 START_TEST(a_negative_length_is_refused)
 {
     add_node(0, 0, 0);
@@ -437,6 +530,10 @@ static TCase *make_case(void)
     tcase_add_test(tc, only_harmless_failures_are_repeated);
     tcase_add_test(tc, a_close_knows_the_uses_of_other_threads);
     tcase_add_test(tc, first_touches_tell_what_was_there);
+    tcase_add_test(tc, streams_and_directories_are_handles_too);
+    tcase_add_test(tc, copies_use_two_handles);
+    tcase_add_test(tc, names_may_be_descriptors);
+    tcase_add_test(tc, mpi_io_does_not_stop_a_replay);
     tcase_add_test(tc, a_negative_length_is_refused);
     tcase_add_test(tc, signals_and_waits_match_one_to_one);
     tcase_add_test(tc, both_ends_number_channels_alike);
