@@ -195,7 +195,9 @@ void format_result(FILE *out, const struct format_event *e)
 {
     const struct pt_event *ev = &e->event;
 
-    if (ev->err) {
+    if (ev->err && !strncmp(e->call->name, "MPI_", 4)) {
+        fprintf(out, " = error %d", ev->err); /* MPI's own number */
+    } else if (ev->err) {
         const char *name = strerrorname_np(ev->err);
         if (name)
             fprintf(out, " = -1 %s (%s)", name, strerrordesc_np(ev->err));
@@ -204,6 +206,8 @@ void format_result(FILE *out, const struct format_event *e)
     } else {
         fprintf(out, " = %" PRId64, ev->ret);
     }
+    if (ev->polls)
+        fprintf(out, " (%" PRIu64 " polls)", ev->polls);
     fprintf(out, " <%.6f>", ev->dur / 1e9);
 }
 
