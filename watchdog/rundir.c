@@ -257,9 +257,16 @@ static int write_parts(const struct wd *wd)
         snprintf(name, sizeof(name), ".host.%d", i);
         unlinkat(wd->rundir, name, 0);
     }
-    if (all_here && !rc)
+    int error = errno;
+    if (rc) { /* a full disk: nothing half-written stays */
+        snprintf(name, sizeof(name), ".host.%d", wd->opt.hostid);
+        unlinkat(wd->rundir, name, 0);
+        unlinkat(wd->rundir, ".run.json", 0);
+    }
+    if ((all_here && !rc) || wd->opt.nhosts == 1)
         unlinkat(wd->rundir, LOCK_FILE, 0);
     close(lock);
+    errno = error;
     return rc;
 }
 
@@ -274,7 +281,8 @@ int wd_rundir_end(struct wd *wd, struct pt_err *err)
     if (write_parts(wd) && !rc)
         rc = pt_err_errno(err, "cannot write '%s/run.json'", wd->rundir_name);
     else if (rc)
-        pt_err_errno(err, "cannot write the run file in '%s'", wd->rundir_name);
+        pt_err_set(err, "cannot write the run file in '%s': %s", wd->rundir_name,
+                   strerror(wd->write_error));
     return rc;
 }
 
