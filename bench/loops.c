@@ -1,5 +1,5 @@
 /*
- * Loops over one call, for bench/tracer; with `run`, times a command.
+ * Loops over one call, for bench/tracer; with `run`, times a command; with `idle`, waits.
  *
  * The first line printed is the time and the CPU time (user and system) that a call
  * took, in ns; each further line the time of a call in one piece of the run, so that
@@ -210,6 +210,35 @@ static int run_loop(const struct loop *loop, long turns, const char *path)
     return 0;
 }
 
+/* ---- idle nodes, for bench/holds ---------------------------------------------------- */
+
+static pthread_cond_t never = PTHREAD_COND_INITIALIZER;
+
+static void *idle_main(void *path)
+{
+    char byte;
+    int fd = open_file(path); /* a node is one that does I/O */
+    if (pread(fd, &byte, 1, 0) < 0)
+        die(path);
+    pthread_mutex_lock(&lock);
+    for (;;)
+        pthread_cond_wait(&never, &lock);
+    return NULL;
+}
+
+/* So many threads that wait until somebody removes the file. */
+static int run_idle(long threads, char *path)
+{
+    int fd = open_file(path);
+    pthread_t thread;
+    for (long i = 0; i < threads; i++)
+        if (pthread_create(&thread, NULL, idle_main, path))
+            die("pthread_create");
+    for (struct stat st; !fstat(fd, &st) && st.st_nlink;)
+        sleep(1);
+    return 0;
+}
+
 /* Prints the time and the CPU time that a command took, in ns. */
 static int run_command(char **argv)
 {
@@ -235,9 +264,12 @@ int main(int argc, char **argv)
         return run_command(argv + 2);
     if (argc != 4 || (turns = atol(argv[2])) <= 0) {
         fprintf(stderr, "usage: loops pwrite|pread|fwrite|open|threads TURNS FILE\n"
+                        "       loops idle THREADS FILE\n"
                         "       loops run COMMAND [ARGUMENT...]\n");
         return 2;
     }
+    if (!strcmp(argv[1], "idle"))
+        return run_idle(turns, argv[3]);
     for (size_t i = 0; i < sizeof(loops) / sizeof(loops[0]); i++)
         if (!strcmp(loops[i].name, argv[1]))
             return run_loop(&loops[i], turns, argv[3]);

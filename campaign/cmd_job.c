@@ -23,9 +23,11 @@
 #include "campaign/spawn.h"
 #include "campaign/state.h"
 
-#define SPEC_VARIABLE "SLURM_SPANK__SLURM_SPANK_OPTION_paratrace_ptrace"
-#define LAG_S         30            /* a directory of another host may lag behind */
-#define EXITED(code)  ((code) << 8) /* as a wait status */
+#define SPEC_VARIABLE   "SLURM_SPANK__SLURM_SPANK_OPTION_paratrace_ptrace"
+#define MAXIMA_FACTOR   10
+#define MAXIMA_LEAST_MS 1000
+#define LAG_S           30            /* a directory of another host may lag behind */
+#define EXITED(code)    ((code) << 8) /* as a wait status */
 
 static long number_from_env(const char *name, long missing)
 {
@@ -109,6 +111,24 @@ static void open_log(const struct campaign *c, size_t k)
     free(path);
 }
 
+/*
+ * For waiting that no call shows: who makes no progress for much longer than ever in the
+ * baseline run is taken for stuck.  First, so that items of the user's own win.
+ */
+static char *with_maxima(const struct campaign *c, char *spec)
+{
+    uint64_t gap, call;
+
+    state_longest(c, &gap, &call);
+    if (!gap || !call)
+        return spec;
+    gap = gap * MAXIMA_FACTOR / 1000000 + MAXIMA_LEAST_MS;
+    call = call * MAXIMA_FACTOR / 1000000 + MAXIMA_LEAST_MS;
+    char *both = xasprintf("compute-max=%lums,call-max=%lums,%s", gap, call, spec);
+    free(spec);
+    return both;
+}
+
 static int job_run(struct campaign *c, struct record *r, const char *base, char **name)
 {
     struct pt_err err;
@@ -129,6 +149,8 @@ static int job_run(struct campaign *c, struct record *r, const char *base, char 
     char *spec = plan_spec(c, k, &err);
     if (!spec)
         return complain("%s", err.text), EXITED(1);
+    if (c->runs[k].node)
+        spec = with_maxima(c, spec);
     set_environment(spec);
     free(spec);
     list_take(&argv, campaign_path(c, "job.sh"));

@@ -133,6 +133,29 @@ static void check_run_json(const struct json *j, struct info *info)
         info->seconds = (double)(end - begin) / 1e9;
 }
 
+static uint64_t larger(uint64_t than, const struct json *host, const char *key)
+{
+    int64_t value = json_get_integer(host, key, 0);
+    return value > 0 && (uint64_t)value > than ? (uint64_t)value : than;
+}
+
+void state_longest(const struct campaign *c, uint64_t *gap, uint64_t *call)
+{
+    struct pt_err err;
+    char *rundir = state_rundir(c, 0), *path = xasprintf("%s/run.json", rundir);
+    struct json *j = read_json(path, RUN_JSON_MAX, &err);
+    const struct json *hosts = json_get(j, "hosts");
+
+    *gap = *call = 0;
+    for (size_t i = 0; hosts && hosts->type == JSON_ARRAY && i < hosts->n; i++) {
+        *gap = larger(*gap, &hosts->items[i], "longest_gap_ns");
+        *call = larger(*call, &hosts->items[i], "longest_call_ns");
+    }
+    json_destroy(j);
+    free(path);
+    free(rundir);
+}
+
 void state_of_run(const struct campaign *c, size_t k, struct info *info)
 {
     struct record record;

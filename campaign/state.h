@@ -53,6 +53,8 @@ void state_of_run(const struct campaign *c, size_t k, struct info *info);
 
 /* The directory of run k, that of its last restart if the job was requeued; for free(). */
 char *state_rundir(const struct campaign *c, size_t k);
+/* The longest that a node of the baseline run was at work and in a call, ns; 0: not known. */
+void state_longest(const struct campaign *c, uint64_t *gap, uint64_t *call);
 
 /* How a job ended: DIR/log/NAME.exit. */
 struct record {

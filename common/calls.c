@@ -36,6 +36,9 @@ const struct pt_field_info pt_fields[PT_NFIELDS] = {
 #define TAG2(...)   PT_F_TAG2,
 #define COUNT(...)  PT_F_COUNT,
 #define COMM(...)   PT_F_COMM,
+#define FREED(...)  PT_F_COMM,
+#define PARENT(...) PT_F_PARENT,
+#define REQ(...)    PT_F_REQ,
 #define CMD(...)    PT_F_CMD,
 #define UID(...)    PT_F_UID,
 #define GID(...)    PT_F_GID,
@@ -58,8 +61,14 @@ const struct pt_call_info pt_calls[PT_NOPS] = {
 #define CALL(name, cls, replay, ret, params, args, fields)        ROW(#name, cls, replay, fields)
 #define RES(name, cls, replay, ret, params, args, result, fields) ROW(#name, cls, replay, fields)
 #define ODD(name, cls, replay, ret, params, args, result, fields) ROW(#name, cls, replay, fields)
+#define NUM(name, cls, replay, params, args, result, fields)      ROW(#name, cls, replay, fields)
 #define HAND(name, cls, replay, fields)                           ROW(#name, cls, replay, fields)
+#define ASK(name, cls, replay, ret, params, args, vain, fields)   ROW(#name, cls, replay, fields)
+#define TRY(name, ret, params, args, vain, fields)                ROW(#name, SYNC, NONE, fields)
+#define LOCK(name, try, taken, params, args, vain, fields)        ROW(#name, SYNC, NONE, fields)
 #define MPI(name, cls, replay, params, args, fields)              ROW("MPI_" #name, cls, replay, fields)
+#define MPIODD(name, cls, params, args, fields)                   ROW("MPI_" #name, cls, NONE, fields)
+#define MPICOMM(name, same, params, args, old, made, fields)      ROW("MPI_" #name, SYNC, NONE, fields)
 #define MPITEST(name, params, args, success, fields)              ROW("MPI_" #name, SYNC, NONE, fields)
 #define MPIIO(name, replay, params, args, fields)                 ROW("MPI_" #name, IO, replay, fields)
 #define MARK(name, cls, replay, fields)                           ROW(#name, cls, replay, fields)

@@ -15,10 +15,13 @@ enum pt_class {
     PT_NCLASSES,
     /* where a row's descriptor is; the same class otherwise */
     PT_CLASS_STDIO = PT_CLASS_FDIO,
+    PT_CLASS_CHARIN = PT_CLASS_FDIO,
+    PT_CLASS_CHAROUT = PT_CLASS_FDIO,
     PT_CLASS_STDOUT = PT_CLASS_FDIO,
     PT_CLASS_STDIN = PT_CLASS_FDIO,
     PT_CLASS_DIRIO = PT_CLASS_FDIO,
     PT_CLASS_AIO = PT_CLASS_FDIO,
+    PT_CLASS_NFDS = PT_CLASS_SYNC, /* IDLE without descriptors; events say which */
 };
 
 enum pt_replay {
@@ -51,8 +54,14 @@ enum pt_op {
 #define CALL(name, ...)    PT_OP_##name,
 #define RES(name, ...)     PT_OP_##name,
 #define ODD(name, ...)     PT_OP_##name,
+#define NUM(name, ...)     PT_OP_##name,
 #define HAND(name, ...)    PT_OP_##name,
+#define ASK(name, ...)     PT_OP_##name,
+#define TRY(name, ...)     PT_OP_##name,
+#define LOCK(name, ...)    PT_OP_##name,
 #define MPI(name, ...)     PT_OP_MPI_##name,
+#define MPIODD(name, ...)  PT_OP_MPI_##name,
+#define MPICOMM(name, ...) PT_OP_MPI_##name,
 #define MPITEST(name, ...) PT_OP_MPI_##name,
 #define MPIIO(name, ...)   PT_OP_MPI_##name,
 #define MARK(name, ...)    PT_OP_##name,

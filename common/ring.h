@@ -1,15 +1,21 @@
 /*
- * The memory that tracer and watchdog share, and how the tracer gets it.
+ * The memory that tracers and watchdog share, and how a tracer gets it.
  *
- * The watchdog creates one memfd a process and hands it over an abstract Unix
- * socket.  It starts with a pt_shm, followed by `nslots` slots of `slot_size`
- * bytes, each a pt_ring and its data.  Memory that nobody touches costs nothing,
- * so slots are plenty.  A second memfd, one for the whole host, is the bell: a
- * futex word by which tracers wake the watchdog.
+ * The watchdog makes one memfd for the whole host and step.  It starts with a
+ * pt_memory, which every traced process maps, followed by `nslots` slots of
+ * `slot_size` bytes, each a pt_ring and its data.  A thread claims a slot by
+ * writing its pid where a zero was, and maps just that slot; memory that nobody
+ * touches costs nothing.  Nobody has to be asked, so that a process that lives for
+ * a millisecond is not twice as slow.
+ *
+ * A tracer opens the memfd through the watchdog's entry in /proc.  Where that cannot
+ * be seen (a container with its own process ids) the watchdog hands it over an
+ * abstract Unix socket.
  *
  * A ring has one producer (a thread of the application) and one consumer (the
  * watchdog).  head and tail count bytes and never wrap.  Records are whole words
- * and contiguous; PT_REC_PAD fills the end of the ring where one does not fit.
+ * and contiguous; PT_REC_PAD fills the end of the ring where one does not fit.  A ring
+ * serves one thread after another of its process: PT_REC_BEGIN says whose turn it is.
  */
 #ifndef PT_RING_H
 #define PT_RING_H
@@ -19,13 +25,23 @@
 
 #include "common/trace.h"
 
-#define PT_SHM_MAGIC   0x50545348u /* PTSH */
-#define PT_SHM_VERSION 1
-#define PT_SHM_FILTERS 8192
+#define PT_MEMORY_MAGIC   0x50545348u /* PTSH */
+#define PT_MEMORY_VERSION 4
+#define PT_FILTERS_SIZE   8192 /* bytes, of files */
+#define PT_PROGRAMS_SIZE  2048 /* bytes, of programs */
+#define PT_MAX_SLOTS      4096 /* threads at a time on one host */
+#define PT_MAX_RANKS      1024 /* on one host; a power of two */
+#define PT_PAGE           4096
 
 /* ---- records --------------------------------------------------------------- */
 
-enum { PT_REC_PAD = 0xffff, PT_REC_LOSS = 0xfffe }; /* in place of an op; PAD: skip its words */
+/* In place of an op. */
+enum {
+    PT_REC_PAD = 0xffff,   /* skip so many words as the flags say; may be one word itself */
+    PT_REC_LOSS = 0xfffe,  /* begin: number of events lost */
+    PT_REC_BEGIN = 0xfffd, /* begin: when, dur: number of the thread from here on, flags: its id */
+    PT_REC_END = 0xfffc,   /* begin: when, dur: CPU time in the gap before, ns; more may follow */
+};
 
 enum {
     PT_RECF_INNER = PT_EV_INNER,
@@ -34,25 +50,46 @@ enum {
     PT_RECF_CPU = 1 << 3,    /* a CPU time word follows */
     PT_RECF_HELD = 1 << 4,   /* a hold time word follows */
     PT_RECF_BUSY = 1 << 6,   /* a word follows: CPU time of the call, else its duration */
-    PT_RECF_POLLS = 1 << 7,  /* a word follows: unsuccessful polls in this event */
-    PT_RECF_FULL = 1 << 5,   /* result == LEN: no result word */
+    PT_RECF_POLLS = 1 << 7,  /* two words follow: unsuccessful polls in this event, and how long
+                                they took before `begin` (0 if they are the event) */
+    PT_RECF_IDLE = PT_EV_IDLE,
 };
 
 /*
- * A record: this head, then a word for each of: errno, CPU, hold, busy, polls, result (as the
- * flags say), then the row's fields in their order.  A string is a length word
+ * A record: this head, then a word for each of: errno, CPU, hold, busy, polls (two), result (as
+ * the flags say), then the row's fields in their order.  A string is a length word
  * and its bytes, padded to words.
  */
 struct pt_rec {
     uint16_t op;
     uint16_t words; /* of the whole record */
     uint32_t flags;
-    uint64_t begin; /* in the units of pt_shm.tsc; PT_REC_LOSS: number of events lost */
+    uint64_t begin; /* in the units of pt_memory.tsc */
     uint64_t dur;
 };
 
+/*
+ * The short form, for the many: rows with the fields FD and LEN, where all bytes went through.
+ * It is told by PT_SHORT in the place of the words.
+ */
+struct pt_short {
+    uint16_t op;
+    uint16_t dur;   /* PT_SHORT | ticks */
+    uint32_t begin; /* low half, less than 2^31 ticks from the end of the record before */
+    uint32_t file;  /* PT_SHORT_FILE */
+    uint32_t len;
+};
+
+#define PT_SHORT                0x8000u
+#define PT_SHORT_MAX_FD         (1u << 12)
+#define PT_SHORT_MAX_HANDLE     (1u << 20)
+#define PT_SHORT_FILE(fd, hand) ((uint32_t)(hand) << 12 | (uint32_t)(fd))
+#define PT_SHORT_WORD(file)     PT_FD_WORD((file) & (PT_SHORT_MAX_FD - 1), (file) >> 12)
+
 #define PT_REC_MAX_WORDS 2048 /* 16 KiB: two longest names and all fields */
 #define PT_STRING_MAX    4096 /* a longer name is cut */
+
+#define PT_PROCESS_PATH 1024
 
 /* ---- a node's ring ---------------------------------------------------------- */
 
@@ -62,29 +99,38 @@ enum pt_phase {
     PT_PHASE_SYNC,
     PT_PHASE_IDLE,
     PT_PHASE_HELD,
+    PT_PHASE_POLL,   /* has asked in vain, and will ask again if it waits */
+    PT_PHASE_INSIDE, /* in an I/O that may itself wait for others, as MPI's collective ones */
 };
 
 #define PT_PHASE_WORD(phase, op) ((uint32_t)(phase) << 16 | (uint32_t)(op))
 #define PT_PHASE_OF(word)        ((word) >> 16)
 
-enum pt_slot_state { PT_SLOT_FREE, PT_SLOT_LIVE, PT_SLOT_ENDED };
+enum pt_slot_state {
+    PT_SLOT_FREE,
+    PT_SLOT_LIVE,
+    PT_SLOT_ENDED,
+    PT_SLOT_COMING, /* for a thread that was created and has not run yet */
+};
 
 enum pt_hold_word { PT_HOLD_NONE, PT_HOLD_ASKED, PT_HOLD_RELEASED };
 
 struct pt_ring {
     /* written by the tracer */
     _Alignas(64) _Atomic uint64_t head;
-    _Atomic uint64_t events;  /* completed, of any class: moves with every progress */
-    _Atomic uint64_t io_done; /* completed I/O events */
-    _Atomic uint32_t phase;   /* PT_PHASE_WORD */
-    _Atomic uint32_t state;   /* enum pt_slot_state */
-    _Atomic uint64_t dropped; /* events, in all: those of the last loss may have no record */
-    uint64_t exit_begin;      /* when the node ended, 0: it has not; later events are possible */
-    uint64_t exit_cpu;        /* CPU time in the gap before that, ns */
-    int32_t tid;
-    int32_t thread;       /* number within the process */
-    uint64_t hold_period; /* of pt_shm, if this is the one; 0: it is not held */
-    uint64_t start;       /* where the first think time begins */
+    _Atomic uint64_t events;   /* completed, but for sleeps: moves with every progress */
+    _Atomic uint64_t io_done;  /* completed I/O events of the present thread */
+    _Atomic uint32_t phase;    /* PT_PHASE_WORD */
+    _Atomic uint32_t state;    /* enum pt_slot_state */
+    _Atomic uint64_t transfer; /* bytes of the largest message so far that MPI may be moving */
+    _Atomic uint64_t polls;    /* unsuccessful ones that have returned: no progress */
+    /*
+     * 1 + the head for which the record at pt_ring_pending() holds: polls that have not come to
+     * an end.  Whatever is published later takes their place.
+     */
+    _Atomic uint64_t pending_head;
+    _Atomic uint64_t dropped;    /* events, in all: those of the last loss may have no record */
+    _Atomic int32_t tid, thread; /* of the present thread: its id, its number in the process */
 
     /* written by the watchdog */
     _Alignas(64) _Atomic uint64_t tail;
@@ -92,60 +138,105 @@ struct pt_ring {
     /* written by both: futex, enum pt_hold_word */
     _Alignas(64) _Atomic uint32_t hold;
 
-    _Alignas(64) unsigned char data[];
+    /* the process, written by the tracer before the state says LIVE */
+    _Alignas(64) int32_t pid;
+    uint32_t arrival;    /* which greeting on this host it was */
+    struct pt_name name; /* of the process' first thread */
+    uint32_t first;      /* this is the ring of that thread */
+    uint64_t start;      /* when the process came, CLOCK_MONOTONIC, ns */
+    char exe[PT_PROCESS_PATH], cwd[PT_PROCESS_PATH];
+
+    _Alignas(PT_PAGE) unsigned char data[];
 };
 
-/* ---- a process' memory --------------------------------------------------------- */
-
-struct pt_shm {
-    uint32_t magic, version;
-    uint32_t nslots;
-    uint32_t ring_size;   /* bytes of data, a power of two */
-    uint64_t slot_size;   /* bytes, ring head and data */
-    uint64_t first_slot;  /* offset of slot 0 */
-    uint32_t full;        /* enum pt_full */
-    uint32_t tsc;         /* times are ticks of the processor's counter; 0: CLOCK_MONOTONIC, ns */
-    uint64_t tick_mult;   /* ns = ticks * tick_mult >> 32 */
-    int32_t watchdog;     /* its pid: is it still there? */
-    struct pt_name name;  /* of the process' first thread */
-    uint64_t hold_period; /* of the nodes that are held, 0: none is */
-    int32_t hold_thread;  /* the only one, -1: all */
-    _Atomic uint32_t next_slot;        /* how many are taken; the others are not even looked at */
-    _Atomic uint32_t untraced_threads; /* threads that found no slot */
-    /* "+GLOB", "-GLOB" and "!GLOB" strings (preload/filter.c), an empty one last */
-    char filters[PT_SHM_FILTERS];
-};
-
-static inline struct pt_ring *pt_shm_ring(struct pt_shm *shm, uint32_t slot)
+/* Behind the ring's data; the slot has room for it. */
+static inline uint64_t *pt_ring_pending(struct pt_ring *ring, uint64_t ring_size)
 {
-    return (struct pt_ring *)((char *)shm + shm->first_slot + slot * shm->slot_size);
+    return (uint64_t *)(ring->data + ring_size);
 }
+
+#define PT_PENDING_BYTES (PT_REC_MAX_WORDS * sizeof(uint64_t))
+
+/* ---- the memory's head --------------------------------------------------------- */
 
 struct pt_bell {
     _Atomic uint32_t rung;     /* futex */
     _Atomic uint32_t sleeping; /* the watchdog waits on it: a wake-up is needed */
 };
 
-/* ---- the greeting --------------------------------------------------------------- */
+struct pt_rank_entry {
+    _Atomic uint32_t rank_plus_1; /* 0: nobody's */
+    _Atomic uint32_t processes;   /* how many of its processes were traced so far */
+};
+
+/* One I/O that is to be held. */
+struct pt_plan_entry {
+    struct pt_name name;
+    uint32_t pad;
+    uint64_t io_event;
+};
+
+struct pt_memory {
+    /* written by the watchdog before anybody comes */
+    uint32_t magic, version;
+    uint32_t nslots;
+    uint32_t ring_size;  /* bytes of data, a power of two */
+    uint64_t slot_size;  /* bytes: ring head, data, pending record */
+    uint64_t first_slot; /* offset of slot 0 */
+    uint64_t plan_start; /* offset of the plan, sorted pt_plan_entry */
+    uint32_t plan_count;
+    uint32_t full;         /* enum pt_full */
+    uint32_t tsc;          /* times are ticks of the processor's counter; 0: CLOCK_MONOTONIC, ns */
+    int32_t watchdog;      /* its pid: is it still there? */
+    uint64_t tick_mult;    /* ns = ticks * tick_mult >> 32 */
+    uint32_t throttle;     /* enum pt_throttle: who is held */
+    struct pt_name victim; /* PT_THROTTLE_NODE: this one */
+    uint64_t period;       /* every so manyth I/O of who is held */
+    uint64_t hold_limit;   /* ns: after that a held node goes on, whatever the watchdog does */
+    uint32_t match_mpi;    /* MPI's requests are followed, for discover=mpi or both */
+    char socket[108];      /* its name: is this the memory of our step? */
+    /* "+GLOB", "-GLOB" and "!GLOB" strings (preload/filter.c), an empty one last */
+    char programs[PT_PROGRAMS_SIZE], filters[PT_FILTERS_SIZE];
+
+    /* written by everybody */
+    _Alignas(PT_PAGE) struct pt_bell bell;
+    _Atomic uint32_t arrivals;         /* greetings so far */
+    _Atomic uint32_t untraced_threads; /* threads that found no slot */
+    struct pt_rank_entry ranks[PT_MAX_RANKS];
+    _Atomic int32_t owner[PT_MAX_SLOTS]; /* pid of who has claimed the slot; 0: nobody */
+};
+
+static inline uint64_t pt_slot_offset(const struct pt_memory *memory, uint32_t slot)
+{
+    return memory->first_slot + slot * memory->slot_size;
+}
+
+/* The entry of that rank, made if there is none; NULL: there is no room. */
+static inline struct pt_rank_entry *pt_rank_entry(struct pt_memory *memory, int32_t rank)
+{
+    uint32_t key = (uint32_t)(rank < 0 ? 0 : rank) + 1;
+    for (uint32_t i = 0; i < PT_MAX_RANKS; i++) {
+        struct pt_rank_entry *entry = &memory->ranks[(key + i) % PT_MAX_RANKS];
+        uint32_t none = 0;
+        if (atomic_load(&entry->rank_plus_1) == key ||
+            atomic_compare_exchange_strong(&entry->rank_plus_1, &none, key) || none == key)
+            return entry;
+    }
+    return NULL;
+}
+
+/* ---- asking for the memory over the socket ------------------------------------------ */
 
 #define PT_HELLO_MAGIC 0x50544849u /* PTHI */
-#define PT_HELLO_PATH  1024
 
 struct pt_hello {
     uint32_t magic, version;
-    int32_t rank; /* -1: not known */
-    int32_t pid;
-    uint64_t start;
-    char exe[PT_HELLO_PATH];
-    char cwd[PT_HELLO_PATH];
 };
 
-/* The answer; with accept != 0 it carries two descriptors: memory and bell. */
+/* The answer; it carries the memory's descriptor. */
 struct pt_welcome {
     uint32_t magic, version;
-    uint32_t accept;
-    uint32_t pad;
-    uint64_t shm_size;
+    int32_t pid; /* of the process that asks, as the watchdog sees it */
 };
 
 #endif

@@ -9,6 +9,7 @@
 #define PERIOD_MAX   1000000000ULL
 #define BUFFER_MIN   (64ULL << 10)
 #define BUFFER_MAX   (1ULL << 30)
+#define BYTES_MAX    (1ULL << 50)
 #define NS_PER_S     1000000000ULL
 #define TIME_MAX     (7ULL * 24 * 3600 * NS_PER_S)
 #define ITEM_SHOWN   60 /* characters of a wrong item in a message */
@@ -52,7 +53,7 @@ struct unit {
 };
 
 static const struct unit size_units[] = {
-    {"", 1}, {"K", 1 << 10}, {"M", 1 << 20}, {"G", 1 << 30}, {NULL, 0},
+    {"", 1}, {"K", 1 << 10}, {"M", 1 << 20}, {"G", 1 << 30}, {"T", 1ULL << 40}, {NULL, 0},
 };
 
 static const struct unit time_units[] = {
@@ -99,6 +100,49 @@ int pt_spec_buffer(const char *text, uint64_t *bytes, struct pt_err *err)
         rounded *= 2;
     *bytes = rounded;
     return 0;
+}
+
+int pt_spec_time(const char *text, uint64_t *ns, struct pt_err *err)
+{
+    uint64_t v;
+
+    if (read_quantity(text, time_units, TIME_MAX, &v) < 0 || v == 0)
+        return pt_err_set(err, "must be a time from 1ns to 7 days (a number, then ns, us, "
+                               "ms, s or m)");
+    *ns = v;
+    return 0;
+}
+
+int pt_spec_size(const char *text, uint64_t *bytes, struct pt_err *err)
+{
+    uint64_t v;
+
+    if (read_quantity(text, size_units, BYTES_MAX, &v) < 0 || v == 0)
+        return pt_err_set(err, "must be a size from 1 to 1024T (a number, then K, M, G or T)");
+    *bytes = v;
+    return 0;
+}
+
+static char *format_quantity(char text[PT_SPEC_NUMBER], uint64_t v, const struct unit *units)
+{
+    const struct unit *best = units;
+
+    for (; units->name; units++) {
+        if (v && v % units->factor == 0)
+            best = units;
+    }
+    snprintf(text, PT_SPEC_NUMBER, "%llu%s", (unsigned long long)(v / best->factor), best->name);
+    return text;
+}
+
+char *pt_spec_format_time(char text[PT_SPEC_NUMBER], uint64_t ns)
+{
+    return format_quantity(text, ns, time_units);
+}
+
+char *pt_spec_format_size(char text[PT_SPEC_NUMBER], uint64_t bytes)
+{
+    return format_quantity(text, bytes, size_units);
 }
 
 /* ---- items --------------------------------------------------------------- */
@@ -230,15 +274,30 @@ static int read_full(void *field, const char *value, struct pt_err *err)
     return 0;
 }
 
+static int read_judge(void *field, const char *value, struct pt_err *err)
+{
+    enum pt_judge *judge = field;
+
+    if (strcmp(value, "rest") == 0)
+        *judge = PT_JUDGE_REST;
+    else if (strcmp(value, "max") == 0)
+        *judge = PT_JUDGE_MAX;
+    else
+        return pt_err_set(err, "must be rest or max");
+    return 0;
+}
+
+static int read_plan(void *field, const char *value, struct pt_err *err)
+{
+    if (strlen(value) >= PT_SPEC_OUT_MAX)
+        return pt_err_set(err, "is longer than %d characters", PT_SPEC_OUT_MAX - 1);
+    strcpy(field, value);
+    return 0;
+}
+
 static int read_time(void *field, const char *value, struct pt_err *err)
 {
-    uint64_t v;
-
-    if (read_quantity(value, time_units, TIME_MAX, &v) < 0 || v == 0)
-        return pt_err_set(err, "must be a time from 1ns to 7 days (a number, then ns, us, "
-                               "ms, s or m)");
-    *(uint64_t *)field = v;
-    return 0;
+    return pt_spec_time(value, field, err);
 }
 
 static int read_note(void *field, const char *value, struct pt_err *err)
@@ -268,6 +327,8 @@ static const struct item items[] = {
     {"compute-max=", read_time, offsetof(struct pt_spec, compute_max)},
     {"call-max=", read_time, offsetof(struct pt_spec, call_max)},
     {"hold-max=", read_time, offsetof(struct pt_spec, hold_max)},
+    {"judge=", read_judge, offsetof(struct pt_spec, judge)},
+    {"plan=", read_plan, offsetof(struct pt_spec, plan)},
     {"note=", read_note, offsetof(struct pt_spec, note)},
 };
 
@@ -340,15 +401,47 @@ int pt_spec_parse(struct pt_spec *spec, const char *text, struct pt_err *err)
         if (apply_item(&result, item, err) < 0)
             return -1;
     }
+    if (result.discover == PT_DISCOVER_MPI && result.throttle != PT_THROTTLE_NONE)
+        return pt_err_set(err, "throttle: discover=mpi holds nobody; say discover=both or "
+                               "throttle:none");
     *spec = result;
     return 0;
 }
 
 /* ---- patterns ------------------------------------------------------------ */
 
+/* Slurm has numbers for those steps that srun does not make; people have names. */
+const char *pt_spec_step(uint32_t step, char buf[PT_SPEC_STEP_MAX])
+{
+    static const struct {
+        uint32_t id;
+        const char *name;
+    } special[] = {
+        {PT_SPEC_STEP_BATCH, "batch"},
+        {PT_SPEC_STEP_INTERACTIVE, "interactive"},
+    };
+    for (size_t i = 0; i < sizeof(special) / sizeof(special[0]); i++) {
+        if (step == special[i].id)
+            return special[i].name;
+    }
+    snprintf(buf, PT_SPEC_STEP_MAX, "%u", step);
+    return buf;
+}
+
+int pt_spec_names_step(const char *pattern)
+{
+    for (const char *s = strchr(pattern, '%'); s && s[1]; s = strchr(s + 2, '%')) {
+        if (s[1] == 's')
+            return 1;
+    }
+    return 0;
+}
+
 /* Writes what %c stands for into buf (a name is cut there); -1 if nothing. */
 static int expand_one(char c, const struct pt_spec_ids *ids, char *buf, size_t size)
 {
+    char step[PT_SPEC_STEP_MAX];
+
     switch (c) {
     case 'j':
         return snprintf(buf, size, "%u", ids->job);
@@ -357,7 +450,7 @@ static int expand_one(char c, const struct pt_spec_ids *ids, char *buf, size_t s
     case 'a':
         return snprintf(buf, size, "%u", ids->array_task);
     case 's':
-        return snprintf(buf, size, "%u", ids->step);
+        return snprintf(buf, size, "%s", pt_spec_step(ids->step, step));
     case 'u':
         return snprintf(buf, size, "%s", ids->user);
     case 'x':

@@ -17,6 +17,7 @@
 
 enum pt_throttle { PT_THROTTLE_NONE, PT_THROTTLE_NODE, PT_THROTTLE_AUTO };
 enum pt_discover { PT_DISCOVER_BOTH, PT_DISCOVER_HOLD, PT_DISCOVER_MPI };
+enum pt_judge { PT_JUDGE_REST, PT_JUDGE_MAX };
 enum pt_full { PT_FULL_WAIT, PT_FULL_DROP };
 
 struct pt_globs {
@@ -30,6 +31,8 @@ struct pt_spec {
     int32_t node[3]; /* throttle:K (then process and thread are 0) or throttle:R.P.T */
     uint64_t period;
     enum pt_discover discover;
+    enum pt_judge judge;                      /* who is stuck: quiescence, or only the maxima */
+    char plan[PT_SPEC_OUT_MAX];               /* file: the I/Os that throttle:auto holds; "": all */
     char out[PT_SPEC_OUT_MAX];                /* with Slurm's patterns still in it */
     struct pt_globs exe, noexe, path, nopath; /* in the order given */
     uint64_t buffer;                          /* bytes of ring a node: a power of two */
@@ -54,15 +57,28 @@ int pt_spec_parse(struct pt_spec *spec, const char *text, struct pt_err *err);
 #define PT_SPEC_ITEMS                                                                      \
     "on, off, throttle:none|K|auto, period=P, discover=hold|mpi|both, out=DIR, exe=GLOB, " \
     "noexe=GLOB, path=GLOB, nopath=GLOB, buffer=SIZE, full=wait|drop, compute-max=T, "     \
-    "call-max=T, hold-max=T, note=TEXT"
+    "call-max=T, hold-max=T, judge=rest|max, plan=FILE, note=TEXT"
 
 /*
  * Single values, for those who read them elsewhere (paratrace.conf).  -1 and err,
- * which gives the reason only ("must be ..."), if wrong.  A size is rounded up to
+ * which gives the reason only ("must be ..."), if wrong.  A buffer is rounded up to
  * a power of two.
  */
+int pt_spec_time(const char *text, uint64_t *ns, struct pt_err *err);
+int pt_spec_size(const char *text, uint64_t *bytes, struct pt_err *err); /* up to 1024T */
 int pt_spec_period(const char *text, uint64_t *period, struct pt_err *err);
 int pt_spec_buffer(const char *text, uint64_t *bytes, struct pt_err *err);
+
+/* The steps of a batch script, and of the shell of salloc; Slurm's numbers. */
+#define PT_SPEC_STEP_BATCH       0xfffffffbu
+#define PT_SPEC_STEP_INTERACTIVE 0xfffffffau
+#define PT_SPEC_STEP_MAX         16
+
+/* A step as %s shows it: its number, "batch" or "interactive". */
+const char *pt_spec_step(uint32_t step, char buf[PT_SPEC_STEP_MAX]);
+
+/* Does %s occur in the pattern? */
+int pt_spec_names_step(const char *pattern);
 
 /* What the patterns of out= stand for. */
 struct pt_spec_ids {
@@ -76,5 +92,10 @@ struct pt_spec_ids {
  */
 int pt_spec_expand(const char *pattern, const struct pt_spec_ids *ids, char *out, size_t size,
                    struct pt_err *err);
+
+/* A size or time as text that reads the same, in the largest unit that it is whole in. */
+#define PT_SPEC_NUMBER 32
+char *pt_spec_format_time(char text[PT_SPEC_NUMBER], uint64_t ns);
+char *pt_spec_format_size(char text[PT_SPEC_NUMBER], uint64_t bytes);
 
 #endif

@@ -13,7 +13,8 @@
  *
  * An event, in an EVENTS block (v: varint, z: zigzag varint):
  *
- *   v op, v flags, v gap, v duration, [v busy] [v cpu] [v hold] [v polls] [v errno] [z result]
+ *   v op, v flags, v gap, v duration, [v busy] [v cpu] [v hold] [v polls] [v waited]
+ *   [v errno] [z result]
  *   v mask of the fields that differ from the last event of the same op in this
  *   block, then each of those as z difference, strings as v length and bytes
  */
@@ -40,18 +41,20 @@ struct pt_name {
 enum {
     PT_EV_INNER = 1 << 0, /* made below an MPI-IO call: kept, not replayed */
     PT_EV_SYNC = 1 << 1,  /* an FDIO call on a pipe or socket */
+    PT_EV_IDLE = 1 << 9,  /* a call that waits for descriptors, without any: it sleeps */
 };
 
 struct pt_event {
-    uint16_t op;    /* index into the reader's table, not the compiled one */
-    uint16_t flags; /* PT_EV_* */
-    int32_t err;    /* errno of a failed call, else 0 */
-    uint64_t begin; /* CLOCK_MONOTONIC of the host, ns */
-    uint64_t dur;   /* ns */
-    uint64_t cpu;   /* CPU time used since the end of the last event, ns */
-    uint64_t busy;  /* CPU time used in the call itself, ns */
-    uint64_t polls; /* unsuccessful ones that are folded into this event */
-    uint64_t hold;  /* how long the call was held before `begin`, ns */
+    uint16_t op;     /* index into the reader's table, not the compiled one */
+    uint16_t flags;  /* PT_EV_* */
+    int32_t err;     /* errno of a failed call, else 0 */
+    uint64_t begin;  /* CLOCK_MONOTONIC of the host, ns */
+    uint64_t dur;    /* ns */
+    uint64_t cpu;    /* CPU time used since the end of the last event, ns */
+    uint64_t busy;   /* CPU time used in the call itself, ns */
+    uint64_t polls;  /* unsuccessful ones that are folded into this event */
+    uint64_t waited; /* how long they took, if they came before `begin`, ns */
+    uint64_t hold;   /* how long the call was held, before `waited`, ns */
     int64_t ret;
     int64_t field[PT_NFIELDS];    /* those that the call's row names */
     const char *str[PT_NSTRINGS]; /* by pt_field_string(), or NULL */
@@ -62,6 +65,7 @@ enum pt_hold_state {
     PT_STATE_BLOCKED, /* waits in a sync call */
     PT_STATE_GONE,    /* has ended, or is not traced any more */
     PT_STATE_BUSY,    /* still at work when hold-max ran out */
+    PT_STATE_ASSUMED, /* longer without progress than the maxima say */
 };
 
 struct pt_hold_peer {
@@ -161,6 +165,10 @@ int pt_writer_event(struct pt_writer *w, uint32_t node, const struct pt_event *e
 int pt_writer_hold(struct pt_writer *w, const struct pt_hold *hold);
 int pt_writer_loss(struct pt_writer *w, uint32_t node, const struct pt_loss *loss);
 int pt_writer_flush(struct pt_writer *w);
+/* How large the file has become; up to a block (64 KiB) of each node is still to come. */
+uint64_t pt_writer_size(const struct pt_writer *w);
+/* How many events were given to the writer and are not in the file, after a flush. */
+uint64_t pt_writer_lost(const struct pt_writer *w);
 /* No more events of this node: its memory is freed. */
 int pt_writer_node_end(struct pt_writer *w, uint32_t node);
 
@@ -170,12 +178,24 @@ int pt_writer_close(struct pt_writer *w, const char *text);
 /* "RANK" or "RANK.PROCESS.THREAD"; returns buf. */
 #define PT_NAME_LEN 40
 char *pt_name_format(char buf[PT_NAME_LEN], const struct pt_name *name);
-int pt_name_compare(const struct pt_name *a, const struct pt_name *b);
 
-/* An event's class: resolves FDIO by the event's flags. */
+/* The order of nodes everywhere; inline because the tracer needs it, too: plans are sorted by it.
+ */
+static inline int pt_name_compare(const struct pt_name *a, const struct pt_name *b)
+{
+    if (a->rank != b->rank)
+        return a->rank < b->rank ? -1 : 1;
+    if (a->process != b->process)
+        return a->process < b->process ? -1 : 1;
+    return (a->thread > b->thread) - (a->thread < b->thread);
+}
+
+/* An event's class: resolves by the event's flags what the row leaves open. */
 static inline enum pt_class pt_event_class(const struct pt_call_desc *call,
                                            const struct pt_event *ev)
 {
+    if (ev->flags & PT_EV_IDLE)
+        return PT_CLASS_IDLE;
     if (call->cls != PT_CLASS_FDIO)
         return call->cls;
     return ev->flags & PT_EV_SYNC ? PT_CLASS_SYNC : PT_CLASS_IO;

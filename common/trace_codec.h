@@ -27,16 +27,17 @@ enum pt_block {
     PT_BLOCK_END,
 };
 
-/* An event's flags; the two lowest are PT_EV_INNER and PT_EV_SYNC. */
+/* An event's flags; those of PT_ENC_EV are PT_EV_INNER, PT_EV_SYNC and PT_EV_IDLE. */
 enum {
-    PT_ENC_EV = 3,
-    PT_ENC_ERR = 1 << 2,   /* errno follows, the result is -1 */
-    PT_ENC_CPU = 1 << 3,   /* CPU time follows, otherwise it is the gap */
-    PT_ENC_HOLD = 1 << 4,  /* hold time follows */
-    PT_ENC_FULL = 1 << 5,  /* the result is LEN */
-    PT_ENC_ZERO = 1 << 6,  /* the result is 0 */
-    PT_ENC_POLLS = 1 << 8, /* a number of unsuccessful polls follows */
-    PT_ENC_BUSY = 1 << 7,  /* CPU time of the call follows, otherwise it is the duration */
+    PT_ENC_EV = 3 | 1 << 9,
+    PT_ENC_ERR = 1 << 2,     /* errno follows, the result is -1 */
+    PT_ENC_CPU = 1 << 3,     /* CPU time follows, otherwise it is the gap */
+    PT_ENC_HOLD = 1 << 4,    /* hold time follows */
+    PT_ENC_FULL = 1 << 5,    /* the result is LEN */
+    PT_ENC_ZERO = 1 << 6,    /* the result is 0 */
+    PT_ENC_POLLS = 1 << 8,   /* a number of unsuccessful polls follows */
+    PT_ENC_WAITED = 1 << 10, /* how long polls took follows */
+    PT_ENC_BUSY = 1 << 7,    /* CPU time of the call follows, otherwise it is the duration */
 };
 
 static inline void pt_put32(unsigned char *p, uint32_t v)

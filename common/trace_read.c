@@ -252,7 +252,7 @@ static int get_fields(struct pt_reader *r, struct pt_event *ev)
 
 static int get_event(struct pt_reader *r, struct pt_event *ev)
 {
-    uint64_t op, flags, gap, v;
+    uint64_t op, flags, gap, before, v;
     memset(ev, 0, sizeof(*ev));
     if (get_varint(r, &op) || op >= r->ncalls || get_varint(r, &flags))
         return -1;
@@ -269,9 +269,12 @@ static int get_event(struct pt_reader *r, struct pt_event *ev)
         return -1;
     if (flags & PT_ENC_POLLS && get_varint(r, &ev->polls))
         return -1;
+    if (flags & PT_ENC_WAITED && get_varint(r, &ev->waited))
+        return -1;
     ev->begin = r->end + (uint64_t)pt_unzigzag(gap);
-    if (!(flags & PT_ENC_CPU) && pt_unzigzag(gap) > 0 && (uint64_t)pt_unzigzag(gap) > ev->hold)
-        ev->cpu = (uint64_t)pt_unzigzag(gap) - ev->hold;
+    before = ev->hold + ev->waited;
+    if (!(flags & PT_ENC_CPU) && pt_unzigzag(gap) > 0 && (uint64_t)pt_unzigzag(gap) > before)
+        ev->cpu = (uint64_t)pt_unzigzag(gap) - before;
     if (flags & PT_ENC_ERR) {
         if (get_varint(r, &v) || v == 0 || v > INT32_MAX)
             return -1;
@@ -341,7 +344,7 @@ static int get_hold(struct pt_reader *r, struct pt_hold *hold, struct pt_err *er
     r->peers = peers;
     const unsigned char *p = r->block + PT_HOLD_HEAD;
     for (size_t i = 0; i < hold->npeers; i++, p += PT_HOLD_PEER) {
-        if (pt_get32(p + 12) > PT_STATE_BUSY)
+        if (pt_get32(p + 12) > PT_STATE_ASSUMED)
             return damaged(r, err, "a hold block has an unknown state");
         peers[i] = (struct pt_hold_peer){get_name(p), pt_get64(p + 16),
                                          (enum pt_hold_state)pt_get32(p + 12)};
@@ -426,13 +429,4 @@ char *pt_name_format(char buf[PT_NAME_LEN], const struct pt_name *name)
     else
         snprintf(buf, PT_NAME_LEN, "%d", name->rank);
     return buf;
-}
-
-int pt_name_compare(const struct pt_name *a, const struct pt_name *b)
-{
-    if (a->rank != b->rank)
-        return a->rank < b->rank ? -1 : 1;
-    if (a->process != b->process)
-        return a->process < b->process ? -1 : 1;
-    return (a->thread > b->thread) - (a->thread < b->thread);
 }

@@ -12,7 +12,7 @@
 
 /* A block is sent to the file before an event of this size would not fit any more. */
 #define EVENTS_CAPACITY (64u << 10)
-#define EVENT_MAX_BYTES (PT_NSTRINGS * 4096 + (10 + PT_MAX_FIELDS) * 10)
+#define EVENT_MAX_BYTES (PT_NSTRINGS * 4096 + (11 + PT_MAX_FIELDS) * 10)
 
 /* What the last event of one op looked like, to write only what differs. */
 struct last {
@@ -32,7 +32,9 @@ struct stream {
 
 struct pt_writer {
     int fd;
-    int error; /* errno of the first failure: nothing is written after it */
+    int error;     /* errno of the first failure: nothing is written after it */
+    off_t whole;   /* where the last whole block ends */
+    uint64_t lost; /* events that could not be written */
     struct stream **streams;
     size_t nstreams;
     unsigned char has_len[PT_NOPS]; /* the call has a length: its result may be that */
@@ -48,17 +50,25 @@ static int fail(struct pt_writer *w, int error)
 
 static int write_all(struct pt_writer *w, const unsigned char *p, size_t n)
 {
+    off_t whole = w->whole;
     if (w->error)
         return fail(w, w->error);
     while (n) {
         ssize_t done = write(w->fd, p, n);
         if (done < 0 && errno == EINTR)
             continue;
-        if (done <= 0)
-            return fail(w, done < 0 ? errno : ENOSPC);
+        if (done <= 0) {
+            int error = done < 0 ? errno : ENOSPC;
+            /* Half a block is of use to nobody, but its room may be, on a full disk. */
+            int cut = ftruncate(w->fd, w->whole);
+            (void)cut; /* a file that is cut off there can be read as well */
+            return fail(w, error);
+        }
         p += done;
         n -= (size_t)done;
+        whole += done;
     }
+    w->whole = whole;
     return 0;
 }
 
@@ -174,6 +184,8 @@ static int stream_flush(struct pt_writer *w, uint32_t node)
         return 0;
     pt_put32(s->buf + PT_BLOCK_HEAD + 16, s->count);
     int rc = write_block(w, PT_BLOCK_EVENTS, node, s->buf, s->len - PT_BLOCK_HEAD);
+    if (rc)
+        w->lost += s->count;
     s->first += s->count;
     s->count = 0;
     return rc;
@@ -254,15 +266,18 @@ static unsigned char *put_fields(struct stream *s, unsigned char *p, const struc
 int pt_writer_event(struct pt_writer *w, uint32_t node, const struct pt_event *ev)
 {
     struct stream *s = stream_get(w, node);
-    if (!s || ev->op >= PT_NOPS)
-        return fail(w, s ? EINVAL : ENOMEM);
-    if (!s->last[ev->op] && !(s->last[ev->op] = calloc(1, sizeof(struct last))))
-        return fail(w, ENOMEM);
+    if (s && ev->op < PT_NOPS && !s->last[ev->op])
+        s->last[ev->op] = calloc(1, sizeof(struct last));
+    if (!s || ev->op >= PT_NOPS || !s->last[ev->op]) {
+        w->lost++;
+        return fail(w, s && ev->op >= PT_NOPS ? EINVAL : ENOMEM);
+    }
     if (!s->count)
         stream_begin(s, ev->begin);
 
     int64_t gap = (int64_t)(ev->begin - s->end);
-    uint64_t think = gap > (int64_t)ev->hold ? (uint64_t)gap - ev->hold : 0;
+    uint64_t before = ev->hold + ev->waited;
+    uint64_t think = gap > (int64_t)before ? (uint64_t)gap - before : 0;
     unsigned flags = ev->flags & PT_ENC_EV;
     if (ev->err)
         flags |= PT_ENC_ERR;
@@ -276,6 +291,8 @@ int pt_writer_event(struct pt_writer *w, uint32_t node, const struct pt_event *e
         flags |= PT_ENC_HOLD;
     if (ev->polls)
         flags |= PT_ENC_POLLS;
+    if (ev->waited)
+        flags |= PT_ENC_WAITED;
     if (ev->busy != ev->dur)
         flags |= PT_ENC_BUSY;
 
@@ -292,6 +309,8 @@ int pt_writer_event(struct pt_writer *w, uint32_t node, const struct pt_event *e
         p += pt_put_varint(p, ev->hold);
     if (flags & PT_ENC_POLLS)
         p += pt_put_varint(p, ev->polls);
+    if (flags & PT_ENC_WAITED)
+        p += pt_put_varint(p, ev->waited);
     if (flags & PT_ENC_ERR)
         p += pt_put_varint(p, (uint32_t)ev->err);
     else if (!(flags & (PT_ENC_ZERO | PT_ENC_FULL)))
@@ -367,9 +386,18 @@ int pt_writer_loss(struct pt_writer *w, uint32_t node, const struct pt_loss *los
 int pt_writer_flush(struct pt_writer *w)
 {
     for (size_t i = 0; i < w->nstreams; i++)
-        if (stream_flush(w, (uint32_t)i))
-            return -1;
+        stream_flush(w, (uint32_t)i);
     return w->error ? fail(w, w->error) : 0;
+}
+
+uint64_t pt_writer_size(const struct pt_writer *w)
+{
+    return (uint64_t)w->whole;
+}
+
+uint64_t pt_writer_lost(const struct pt_writer *w)
+{
+    return w->lost;
 }
 
 int pt_writer_node_end(struct pt_writer *w, uint32_t node)

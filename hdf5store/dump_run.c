@@ -15,6 +15,7 @@ static const char *const states[] = {
     [PT_STATE_BLOCKED] = "blocked",
     [PT_STATE_GONE] = "gone",
     [PT_STATE_BUSY] = "busy",
+    [PT_STATE_ASSUMED] = "assumed",
 };
 static const char *const meta_keys[] = {
     "host",   "job",  "step", "array_job", "array_task", "restart", "nhosts",   "hostid",
@@ -119,6 +120,8 @@ static void print_event_text(const struct dumper *d, const struct seen *node,
         fprintf(d->out, " cpu=%.6f", ev->cpu / 1e9);
     if (ev->hold)
         fprintf(d->out, " hold=%.6f", ev->hold / 1e9);
+    if (ev->waited)
+        fprintf(d->out, " waited=%.6f", ev->waited / 1e9);
     fputs(ev->flags & PT_EV_INNER ? " inner\n" : "\n", d->out);
 }
 
@@ -130,8 +133,10 @@ static void print_event_json(struct dumper *d, const struct seen *node,
     begin_json_item(d, "event", &node->name);
     fprintf(d->out, ",\"event\":%" PRIu64 ",\"class\":\"%s\",", node->events - 1, class);
     format_json(d->out, f, 0);
-    fprintf(d->out, ",\"cpu_ns\":%" PRIu64 ",\"hold_ns\":%" PRIu64 ",\"inner\":%s}", ev->cpu,
-            ev->hold, ev->flags & PT_EV_INNER ? "true" : "false");
+    fprintf(d->out, ",\"cpu_ns\":%" PRIu64 ",\"hold_ns\":%" PRIu64, ev->cpu, ev->hold);
+    if (ev->polls)
+        fprintf(d->out, ",\"polls\":%" PRIu64 ",\"waited_ns\":%" PRIu64, ev->polls, ev->waited);
+    fprintf(d->out, ",\"inner\":%s}", ev->flags & PT_EV_INNER ? "true" : "false");
 }
 
 static void print_event(struct dumper *d, struct seen *node, const struct pt_event *ev)

@@ -122,6 +122,17 @@ static void print_think(const struct dumper *d, const char *what, uint64_t ns)
         fprintf(d->out, "%8s %s(%.6f)\n", "", what, ns / 1e9);
 }
 
+/* Who has found it; holding is not mentioned. */
+static const char *by_text(uint8_t by)
+{
+    return by == PT_BY_MPI ? " by mpi" : by & PT_BY_MPI ? " by hold and mpi" : "";
+}
+
+static const char *by_word(uint8_t by)
+{
+    return by == PT_BY_MPI ? "mpi" : by & PT_BY_MPI ? "both" : "hold";
+}
+
 static void print_signals(const struct dumper *d, uint64_t event)
 {
     size_t n = pt_store_nedges(d->store);
@@ -147,13 +158,13 @@ static void print_waits(const struct dumper *d, uint64_t event)
         fprintf(d->out, "%8s BARRIER(%zu: ", "", number);
         for (size_t i = 0; i < b->nmembers; i++)
             fprintf(d->out, "%s%s", i ? "," : "", node_name(d, b->members[i].node, name));
-        fputs(")\n", d->out);
+        fprintf(d->out, ")%s\n", by_text(b->by));
     }
     for (size_t i = first_edge(edges, n, d->node, event, 0); i < n; i++) {
         if (edges[i].dst_node != d->node || edges[i].dst_event != event)
             break;
-        fprintf(d->out, "%8s WAIT(%s:%" PRIu64 ")\n", "", node_name(d, edges[i].src_node, name),
-                edges[i].src_event);
+        fprintf(d->out, "%8s WAIT(%s:%" PRIu64 ")%s\n", "", node_name(d, edges[i].src_node, name),
+                edges[i].src_event, by_text(edges[i].by));
     }
 }
 
@@ -212,9 +223,9 @@ static void json_edges(const struct dumper *d, const char *key, uint64_t event, 
             break;
         if (i == first)
             fprintf(d->out, ",\"%s\":[", key);
-        fprintf(d->out, "%s{\"node\":\"%s\",\"event\":%" PRIu64 "}", i == first ? "" : ",",
-                node_name(d, by_source ? e->dst_node : e->src_node, name),
-                by_source ? e->dst_event : e->src_event);
+        fprintf(d->out, "%s{\"node\":\"%s\",\"event\":%" PRIu64 ",\"by\":\"%s\"}",
+                i == first ? "" : ",", node_name(d, by_source ? e->dst_node : e->src_node, name),
+                by_source ? e->dst_event : e->src_event, by_word(e->by));
         if (i + 1 == n || (by_source ? edges[i + 1].src_node : edges[i + 1].dst_node) != d->node ||
             (by_source ? edges[i + 1].src_event : edges[i + 1].dst_event) != event)
             putc(']', d->out);
@@ -223,6 +234,7 @@ static void json_edges(const struct dumper *d, const char *key, uint64_t event, 
 
 static void json_event(const struct dumper *d, uint64_t number, const struct pt_store_event *e)
 {
+    const struct pt_store_barrier *b;
     struct format_event f;
     size_t barrier;
 
@@ -236,8 +248,9 @@ static void json_event(const struct dumper *d, uint64_t number, const struct pt_
             e->sync_ns);
     json_edges(d, "waits", number, 0);
     json_edges(d, "signals", number, 1);
-    if (find_barrier(d, number, &barrier))
-        fprintf(d->out, ",\"barrier\":%zu", barrier);
+    b = find_barrier(d, number, &barrier);
+    if (b)
+        fprintf(d->out, ",\"barrier\":%zu,\"barrier_by\":\"%s\"", barrier, by_word(b->by));
     putc('}', d->out);
 }
 

@@ -96,15 +96,24 @@ static int by_node(const void *pa, const void *pb)
     return a->node < b->node ? -1 : a->node > b->node;
 }
 
-/* Takes the edges between the members, and the members, out of the game. */
-static void claim(struct finder *f, const struct pt_store_member *group, size_t n)
+/*
+ * Takes the edges between the members, and the members, out of the game; returns who has
+ * found the edges.
+ */
+static uint8_t claim(struct finder *f, const struct pt_store_member *group, size_t n)
 {
+    uint8_t by = 0;
+
     for (size_t i = 0; i < n; i++) {
         f->busy[first_edge(f, &group[i])] = 1;
         for (size_t k = 0; k < n; k++)
-            if (i != k)
-                f->used[find_edge(f, &group[i], &group[k])] = 1;
+            if (i != k) {
+                size_t edge = find_edge(f, &group[i], &group[k]);
+                f->used[edge] = 1;
+                by |= f->edges[edge].by;
+            }
     }
+    return by;
 }
 
 static void keep(struct finder *f, size_t n)
@@ -113,9 +122,8 @@ static void keep(struct finder *f, size_t n)
     struct pt_store_member *group = out->members + f->nmembers;
 
     qsort(group, n, sizeof(*group), by_node);
-    out->barriers[out->nbarriers++] = (struct pt_store_barrier){n, group};
+    out->barriers[out->nbarriers++] = (struct pt_store_barrier){n, group, claim(f, group, n)};
     f->nmembers += n;
-    claim(f, group, n);
 }
 
 static void find_all(struct finder *f, size_t min)

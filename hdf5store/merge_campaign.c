@@ -8,6 +8,7 @@
 
 #include "common/spec.h"
 #include "hdf5store/merge_campaign.h"
+#include "hdf5store/merge_mpi.h"
 
 #define SMALLEST_BARRIER 2
 
@@ -103,16 +104,119 @@ static struct merge_run *load(struct merge_campaign *c, const char *dir, size_t 
     return NULL;
 }
 
-static int add_run(struct merge_campaign *c, const char *dir, size_t slot, int strict,
-                   struct pt_err *err)
+/* ---- edges ---------------------------------------------------------------------- */
+
+/* Checks the edges from `first` to before `last` against a run. */
+static int weaken_edges(struct merge_campaign *c, const struct merge_run *run, size_t first,
+                        size_t last, struct pt_err *err)
 {
-    struct merge_run *run = load(c, dir, slot, strict, err);
+    size_t n = last - first;
+
+    if (merge_weaken_edges(c->base, run, c->edges + first, &n, &c->nrefuted, err) < 0)
+        return -1;
+    memmove(c->edges + first + n, c->edges + last, (c->nfound - last) * sizeof(*c->edges));
+    c->nfound -= last - first - n;
+    return 0;
+}
+
+/* What MPI's calls could not tell. */
+static int warn_mpi(struct merge_campaign *c, const struct merge_run *run,
+                    const struct mpi_report *r, struct pt_err *err)
+{
+    const struct {
+        uint64_t n;
+        const char *what;
+    } rows[] = {
+        {run->untraced_threads, "threads were not traced; no order is taken from MPI"},
+        {r->twice, "processes have the same MPI rank as another; no order is taken from MPI"},
+        {r->missing_ranks, "MPI ranks were not traced; no order with them is known"},
+        {r->cut, "MPI calls behind lost events were left out"},
+        {r->mixed, "communicators: the ranks' collectives do not fit together"},
+        {r->doubtful, "MPI messages were sent or received by several threads at once"},
+        {r->unknown, "MPI calls on communicators whose members are not known"},
+        {r->sends, "MPI messages were sent, but no receive of them was seen"},
+        {r->receives, "MPI messages were received, but no send of them was seen"},
+        {r->open_receives, "MPI receives from anybody were never seen to end"},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        if (rows[i].n &&
+            complain(c, 0, err, "run '%s': %" PRIu64 " %s", run->dir, rows[i].n, rows[i].what) < 0)
+            return -1;
+    return 0;
+}
+
+static int wants_mpi(const struct merge_run *run)
+{
+    struct pt_spec spec;
+
+    pt_spec_init(&spec);
+    return pt_spec_parse(&spec, run->spec, NULL) == 0 && spec.discover != PT_DISCOVER_HOLD;
+}
+
+static int collect_edges(struct merge_campaign *c, const struct merge_run *run, uint64_t rendezvous,
+                         struct pt_err *err)
+{
+    struct mpi_report report = {0};
+
+    if (merge_collect_edges(c->base, run, &c->edges, &c->nfound, err) < 0)
+        return -1;
+    if (c->mpi_done || !wants_mpi(run))
+        return 0;
+    c->mpi_done = 1;
+    if (mpi_collect_edges(c->base, run, rendezvous, &c->edges, &c->nfound, &report, err) < 0)
+        return -1;
+    return warn_mpi(c, run, &report, err);
+}
+
+/* The run's edges, checked against the baseline, and all earlier ones against the run. */
+static int add_edges(struct merge_campaign *c, const struct merge_run *run, uint64_t rendezvous,
+                     struct pt_err *err)
+{
+    size_t before = c->nfound;
+
+    if (collect_edges(c, run, rendezvous, err) < 0 ||
+        weaken_edges(c, c->base, before, c->nfound, err) < 0)
+        return -1;
+    return weaken_edges(c, run, 0, before, err);
+}
+
+static int add_run(struct merge_campaign *c, const char *dir, size_t slot,
+                   const struct merge_options *o, struct pt_err *err)
+{
+    struct merge_run *run = load(c, dir, slot, o->strict, err);
     int rc = -1;
 
     if (run && merge_compare_runs(&c->m, c->base, run, err) == 0)
-        rc = merge_collect_edges(c->base, run, &c->edges, &c->nfound, err);
+        rc = add_edges(c, run, o->rendezvous, err);
     merge_free_run(run);
     return rc;
+}
+
+/*
+ * If a run has refuted edges of an earlier one, earlier ones may refute edges of later
+ * ones: a second look at all runs, which programs without races are spared.
+ */
+static int look_again(struct merge_campaign *c, char *const *dirs, size_t n, size_t base,
+                      struct pt_err *err)
+{
+    int rc = 0;
+
+    if (!c->nrefuted)
+        return 0;
+    for (size_t i = 0; i < n && rc == 0; i++) {
+        struct merge_run *run = i == base ? NULL : merge_load_run(&c->m, dirs[i], err);
+        if (i == base)
+            continue;
+        rc = run ? weaken_edges(c, run, 0, c->nfound, err) : -1;
+        merge_free_run(run);
+    }
+    if (rc < 0)
+        return -1;
+    return complain(c, 0, err,
+                    "%zu orders found in one run were the other way round in another, and have "
+                    "been weakened (nodes that exclude each other, by a lock?)",
+                    c->nrefuted);
 }
 
 /* ---- all runs ------------------------------------------------------------------- */
@@ -154,8 +258,8 @@ static int find_order(struct merge_campaign *c, struct pt_err *err)
     return graph_find_barriers(c->edges, &c->nedges, SMALLEST_BARRIER, &c->barriers, err);
 }
 
-int merge_campaign_load(struct merge_campaign *c, char *const *dirs, size_t n, int strict,
-                        struct pt_err *err)
+int merge_campaign_load(struct merge_campaign *c, char *const *dirs, size_t n,
+                        const struct merge_options *options, struct pt_err *err)
 {
     size_t base;
 
@@ -167,16 +271,16 @@ int merge_campaign_load(struct merge_campaign *c, char *const *dirs, size_t n, i
     if (!c->runs || !c->identity)
         return pt_err_set(err, "not enough memory");
     c->nruns = n;
-    c->base = load(c, dirs[base], base, strict, err);
+    c->base = load(c, dirs[base], base, options->strict, err);
     if (!c->base)
         return -1;
     c->nfiles = c->m.files.n;
-    if (merge_collect_edges(c->base, c->base, &c->edges, &c->nfound, err) < 0)
+    if (collect_edges(c, c->base, options->rendezvous, err) < 0)
         return -1;
     for (size_t i = 0; i < n; i++)
-        if (i != base && add_run(c, dirs[i], i, strict, err) < 0)
+        if (i != base && add_run(c, dirs[i], i, options, err) < 0)
             return -1;
-    if (find_order(c, err) < 0)
+    if (look_again(c, dirs, n, base, err) < 0 || find_order(c, err) < 0)
         return -1;
     c->files = merge_find_files(&c->m, c->base, c->nfiles, err);
     return c->files ? 0 : -1;

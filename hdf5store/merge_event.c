@@ -90,7 +90,7 @@ static void fold_think(const struct pt_store_event *from, struct merge_think *si
 
 /* ---- events ------------------------------------------------------------------ */
 
-static int has_field(const struct pt_call_desc *call, int field)
+int merge_has_field(const struct pt_call_desc *call, int field)
 {
     for (unsigned i = 0; i < call->nfields; i++)
         if (call->fields[i] == field)
@@ -122,15 +122,15 @@ static void fill_event(struct pt_store_event *e, const struct pt_call_desc *call
         .addr = (uint64_t)f[PT_F_ADDR],
         .ret = ev->ret,
     };
-    if (has_field(call, PT_F_FD)) {
+    if (merge_has_field(call, PT_F_FD)) {
         e->fd = PT_FD_OF(f[PT_F_FD]);
         e->handle = PT_HANDLE_OF(f[PT_F_FD]);
     }
-    if (has_field(call, PT_F_FD2)) {
+    if (merge_has_field(call, PT_F_FD2)) {
         e->fd2 = PT_FD_OF(f[PT_F_FD2]);
         e->handle2 = PT_HANDLE_OF(f[PT_F_FD2]);
     }
-    if (has_field(call, PT_F_HANDLE)) {
+    if (merge_has_field(call, PT_F_HANDLE)) {
         e->handle = f[PT_F_HANDLE];
         if (!ev->err && call->cls == PT_CLASS_IO)
             e->fd = ev->ret;
@@ -321,6 +321,18 @@ static int add_fchdir(struct merge_run *run, struct merge_node *node,
     return add_named(run, node, MERGE_CHDIR, &by_fd, e->begin_ns, err);
 }
 
+/* What an open of this process, perhaps in another thread, has opened. */
+static int add_identity(struct merge_run *run, struct merge_node *node,
+                        const struct pt_store_event *e, const struct pt_event *ev,
+                        struct pt_err *err)
+{
+    struct pt_event about = *ev;
+
+    about.field[PT_F_DIRFD] = ev->field[PT_F_FD];
+    about.str[0] = about.str[1] = NULL;
+    return add_named(run, node, MERGE_IDENTITY, &about, e->begin_ns, err);
+}
+
 static int add_name_event(struct merge *m, struct merge_run *run, struct merge_node *node,
                           const struct pt_store_event *e, const struct pt_event *ev,
                           struct pt_err *err)
@@ -337,6 +349,8 @@ static int add_name_event(struct merge *m, struct merge_run *run, struct merge_n
         return add_named(run, node, MERGE_CHDIR, ev, e->begin_ns, err);
     if (!strcmp(call->name, "fchdir"))
         return add_fchdir(run, node, e, ev, err);
+    if (!strcmp(call->name, "identity"))
+        return add_identity(run, node, e, ev, err);
     if (!strcmp(call->name, "aio_return"))
         finish_aio(node, ev);
     return 0;
@@ -352,14 +366,18 @@ int merge_add_event(struct merge *m, struct merge_run *run, struct merge_node *n
     if (ev->flags & PT_EV_INNER)
         return 0;
     think->compute[current_part(think)] += ev->cpu;
+    if (ev->waited) /* for a file, by looking again and again */
+        think_sync(think, ev->waited, 0);
     switch (pt_event_class(call, ev)) {
     case PT_CLASS_SYNC:
         think_sync(think, ev->dur, ev->busy);
-        return 0;
+        return merge_add_mpi(m, run, node, op, ev, clock, err);
     case PT_CLASS_IDLE:
         think->idle[current_part(think)] += ev->dur;
         return 0;
     case PT_CLASS_NAME:
+        if (m->mpi[op])
+            return merge_add_mpi(m, run, node, op, ev, clock, err);
         fill_event(&e, call, op, ev, clock);
         return add_name_event(m, run, node, &e, ev, err);
     default:

@@ -518,7 +518,7 @@ static void add_touches(struct touch *touches, size_t *n, const struct merge_nod
         const struct merge_named *named = NULL;
 
         while (k < node->nnamed &&
-               (node->named[k].event == MERGE_CHDIR || node->named[k].event < i))
+               (node->named[k].event >= MERGE_IDENTITY || node->named[k].event < i))
             k++;
         if (k < node->nnamed && node->named[k].event == i)
             named = &node->named[k];

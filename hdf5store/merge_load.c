@@ -9,12 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "hdf5store/merge.h"
+#include "hdf5store/merge_mpi.h"
 
 void merge_free(struct merge *m)
 {
     names_free(&m->files);
     free(m->calls);
+    free(m->mpi);
     *m = (struct merge){0};
 }
 
@@ -26,6 +27,7 @@ void merge_free_run(struct merge_run *run)
         free(run->nodes[i].events);
         free(run->nodes[i].named);
         free(run->nodes[i].io);
+        free(run->nodes[i].mpi);
         map_free(&run->nodes[i].aio);
     }
     free(run->nodes);
@@ -194,11 +196,14 @@ static int map_calls(struct loader *l, struct pt_err *err)
     struct merge *m = l->m;
     unsigned n = pt_reader_ncalls(l->r);
     struct pt_call_desc *calls = realloc(m->calls, (m->ncalls + n + 1) * sizeof(*calls));
+    const struct mpi_call **mpi = realloc(m->mpi, (m->ncalls + n + 1) * sizeof(*mpi));
 
     if (calls)
         m->calls = calls;
+    if (mpi)
+        m->mpi = mpi;
     l->ops = calloc(n + 1, sizeof(*l->ops));
-    if (!calls || !l->ops)
+    if (!calls || !mpi || !l->ops)
         return pt_err_set(err, "not enough memory");
     for (unsigned i = 0; i < n; i++) {
         const struct pt_call_desc *call = pt_reader_call(l->r, i);
@@ -208,8 +213,10 @@ static int map_calls(struct loader *l, struct pt_err *err)
             op++;
         if (op > UINT16_MAX)
             return pt_err_set(err, "cannot merge '%s': too many calls", l->run->dir);
-        if (op == m->ncalls)
+        if (op == m->ncalls) {
+            m->mpi[m->ncalls] = mpi_find_call(call->name);
             m->calls[m->ncalls++] = *call;
+        }
         l->ops[i] = op;
     }
     return 0;
@@ -242,15 +249,30 @@ static int add_node(struct loader *l, uint32_t number, const struct pt_node *inf
     return 0;
 }
 
+/* Who did not exist then waits, too: whoever was to create it was stuck. */
+static int add_unborn(struct merge_run *run, const struct pt_hold *hold, struct pt_err *err)
+{
+    struct merge_wait *waits =
+        merge_grow(run->waits, run->nwaits, &run->waits_size, sizeof(*waits), err);
+
+    if (!waits)
+        return -1;
+    run->waits = waits;
+    waits[run->nwaits++] = (struct merge_wait){hold->name, MERGE_UNBORN, hold->io_event, 0};
+    return 0;
+}
+
 static int add_hold(struct merge_run *run, const struct pt_hold *hold, struct pt_err *err)
 {
     run->holds++;
     run->timed_out += hold->timed_out != 0;
+    if (hold->timed_out) /* who was stuck may have waited for one that was at work */
+        return 0;
     for (size_t i = 0; i < hold->npeers; i++) {
         const struct pt_hold_peer *peer = &hold->peers[i];
         struct merge_wait *waits;
 
-        if (peer->state != PT_STATE_BLOCKED)
+        if (peer->state != PT_STATE_BLOCKED && peer->state != PT_STATE_ASSUMED)
             continue;
         waits = merge_grow(run->waits, run->nwaits, &run->waits_size, sizeof(*waits), err);
         if (!waits)
@@ -259,14 +281,16 @@ static int add_hold(struct merge_run *run, const struct pt_hold *hold, struct pt
         waits[run->nwaits++] =
             (struct merge_wait){hold->name, peer->name, hold->io_event, peer->io_done};
     }
-    return 0;
+    return add_unborn(run, hold, err);
 }
 
 /* A loss may be read before the events that came ahead of it. */
 static void check_loss(struct merge_node *node)
 {
-    if (node->raw >= node->loss_after && node->valid > node->nevents)
+    if (node->raw >= node->loss_after && node->valid > node->nevents) {
         node->valid = node->nevents;
+        node->mpi_valid = node->nmpi;
+    }
 }
 
 static void add_loss(struct merge_run *run, struct merge_node *node, const struct pt_loss *loss)
@@ -304,6 +328,7 @@ static int add_item(struct loader *l, const struct pt_item *item, struct pt_err 
         return 0;
     case PT_ITEM_END:
         l->ended = 1;
+        l->run->untraced_threads += meta_number(l, "untraced_threads", 0);
     }
     return 0;
 }

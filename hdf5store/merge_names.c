@@ -74,6 +74,8 @@ struct process {
     struct merge_run *run;
     char *cwd;
     struct map by_handle, by_fd; /* -> file */
+    struct map opens;            /* handle -> the step that opened it */
+    struct step *steps;
 };
 
 static int compare_steps(const void *pa, const void *pb)
@@ -160,6 +162,28 @@ static int follow_target(struct process *p, struct pt_store_event *e)
     return e->file2 == NAMES_NONE ? -1 : 0;
 }
 
+/* No identity: it was no file, and nothing that is replayed was done to it. */
+static void follow_identity(struct process *p, const struct merge_named *identity)
+{
+    const uint64_t *opened = map_get(&p->opens, PT_HANDLE_OF(identity->dirfd));
+    struct merge_named *named = opened ? p->steps[*opened].named : NULL;
+
+    if (!named)
+        return;
+    named->dev = identity->dev;
+    named->ino = identity->ino;
+    named->fsize = identity->fsize;
+    if (!identity->ino)
+        p->steps[*opened].node->events[named->event].handle = 0;
+}
+
+static int follow_open(struct process *p, const struct step *step, const struct pt_store_event *e)
+{
+    if (e->handle && map_put(&p->opens, e->handle, (uint64_t)(step - p->steps)) < 0)
+        return -1;
+    return set_handle(p, e->handle, e->fd, e->file);
+}
+
 static int follow(struct process *p, const struct step *step)
 {
     const struct merge_named *named = step->named;
@@ -167,6 +191,8 @@ static int follow(struct process *p, const struct step *step)
 
     if (named->event == MERGE_CHDIR)
         return follow_chdir(p, named);
+    if (named->event == MERGE_IDENTITY) /* later: its thread's clock may be behind */
+        return 0;
     e = &step->node->events[named->event];
     if (named->path == NAMES_NONE)
         return follow_dup(p, e);
@@ -186,7 +212,7 @@ static int follow(struct process *p, const struct step *step)
     if (p->m->calls[e->op].replay == PT_REPLAY_SYMLINK && e->text && follow_target(p, e) < 0)
         return -1;
     if (merge_opens(p->m->calls[e->op].replay) && !e->err)
-        return set_handle(p, e->handle, e->fd, e->file);
+        return follow_open(p, step, e);
     return 0;
 }
 
@@ -237,15 +263,20 @@ static int resolve_process(struct merge *m, struct merge_run *run, struct merge_
     struct step *steps = sort_steps(nodes, n, &nsteps);
     int rc = steps ? 0 : -1;
 
+    p.steps = steps;
     p.cwd = merge_clean_path(NULL, names_text(&run->names, nodes[0].cwd));
     if (!p.cwd)
         rc = -1;
     for (size_t i = 0; i < nsteps && rc == 0; i++)
         rc = follow(&p, &steps[i]);
+    for (size_t i = 0; i < nsteps && rc == 0; i++)
+        if (steps[i].named->event == MERGE_IDENTITY)
+            follow_identity(&p, steps[i].named);
     for (size_t i = 0; i < n && rc == 0; i++)
         resolve_handles(&p, &nodes[i]);
     map_free(&p.by_handle);
     map_free(&p.by_fd);
+    map_free(&p.opens);
     free(p.cwd);
     free(steps);
     return rc;

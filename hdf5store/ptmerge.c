@@ -12,22 +12,26 @@
 #include <unistd.h>
 
 #include "common/json.h"
+#include "common/mpi_abi.h"
 #include "hdf5store/format.h"
 #include "hdf5store/merge_campaign.h"
 
 struct options {
     const char *output;
-    int strict, json;
+    struct merge_options merge;
+    int json;
     char **dirs;
     size_t ndirs;
 };
 
 static const char usage[] =
-    "Usage: ptmerge [--strict] [--json] -o STORE.h5 RUNDIR...\n"
+    "Usage: ptmerge [--strict] [--rendezvous=SIZE] [--json] -o STORE.h5 RUNDIR...\n"
     "Merges the runs of one campaign into a store.\n"
     "\n"
     "  -o, --output=STORE.h5  the store to write; appears when it is complete\n"
     "      --strict           fail if a run is incomplete or lost events\n"
+    "      --rendezvous=SIZE  MPI sends of more than SIZE bytes (K, M) wait for their\n"
+    "                         receive; 0: none does; default 64K\n"
     "      --json             print the summary as JSON\n"
     "  -h, --help             print this\n"
     "  -V, --version          print the version\n";
@@ -38,24 +42,45 @@ static int wrong_usage(const char *what)
     return 2;
 }
 
+/* Smaller sends are not followed to their end. */
+static int parse_size(const char *text, uint64_t *bytes)
+{
+    char *end;
+    unsigned long long v = strtoull(text, &end, 10);
+    int shift = *end == 'K' ? 10 : *end == 'M' ? 20 : *end == 'G' ? 30 : 0;
+
+    if (*text < '0' || *text > '9' || v > (1u << 30) >> shift || end[shift ? 1 : 0])
+        return -1;
+    *bytes = v << shift;
+    return *bytes && *bytes < PT_MPI_SMALL ? -1 : 0;
+}
+
 /* -1: go on, else the exit status. */
 static int parse_options(int argc, char **argv, struct options *o)
 {
     static const struct option longs[] = {
-        {"output", required_argument, NULL, 'o'}, {"strict", no_argument, NULL, 's'},
-        {"json", no_argument, NULL, 'j'},         {"help", no_argument, NULL, 'h'},
-        {"version", no_argument, NULL, 'V'},      {NULL, 0, NULL, 0},
+        {"output", required_argument, NULL, 'o'},
+        {"strict", no_argument, NULL, 's'},
+        {"json", no_argument, NULL, 'j'},
+        {"rendezvous", required_argument, NULL, 'r'},
+        {"help", no_argument, NULL, 'h'},
+        {"version", no_argument, NULL, 'V'},
+        {NULL, 0, NULL, 0},
     };
     int c;
 
-    *o = (struct options){0};
+    *o = (struct options){.merge.rendezvous = MERGE_RENDEZVOUS};
     while ((c = getopt_long(argc, argv, "o:hV", longs, NULL)) != -1) {
         switch (c) {
         case 'o':
             o->output = optarg;
             break;
         case 's':
-            o->strict = 1;
+            o->merge.strict = 1;
+            break;
+        case 'r':
+            if (parse_size(optarg, &o->merge.rendezvous) < 0)
+                return wrong_usage("--rendezvous: must be 0, or a size from 4K to 1G");
             break;
         case 'j':
             o->json = 1;
@@ -187,7 +212,7 @@ int main(int argc, char **argv)
     if (rc >= 0)
         return rc;
     rc = 1;
-    if (merge_campaign_load(&c, o.dirs, o.ndirs, o.strict, &err) < 0) {
+    if (merge_campaign_load(&c, o.dirs, o.ndirs, &o.merge, &err) < 0) {
         print_warnings(&c);
         fprintf(stderr, "ptmerge: %s\n", err.text);
     } else {

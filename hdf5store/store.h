@@ -13,7 +13,7 @@
  *   /files/      path dev ino size made dir
  *   /names       all strings, NUL-terminated, as bytes; the first is empty
  *   /edges/      src_node src_event dst_node dst_event by
- *   /barriers/   first count                        (rows of /barrier_members)
+ *   /barriers/   first count by                     (rows of /barrier_members)
  *   /barrier_members/  node event
  *   /runs/       dir spec host job step complete lost
  *
@@ -113,6 +113,7 @@ struct pt_store_file {
     uint8_t dir;   /* enum pt_store_kind */
 };
 
+/* Who has found an edge or barrier: /edges/by, /barriers/by. */
 enum { PT_BY_HOLD = 1, PT_BY_MPI = 2 };
 
 /* Event dst_event of dst_node cannot start before src_event of src_node is done. */
@@ -130,6 +131,7 @@ struct pt_store_member {
 struct pt_store_barrier {
     size_t nmembers;
     const struct pt_store_member *members; /* sorted by node */
+    uint8_t by;                            /* of any of its edges */
 };
 
 /* A run that was merged. */

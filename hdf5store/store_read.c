@@ -319,7 +319,8 @@ static int load_barriers(struct pt_store *s, struct pt_err *err)
             rc = pt_err_set(err, "damaged: barrier %zu has members beyond the table's end", i);
             break;
         }
-        s->barriers[i] = (struct pt_store_barrier){rows[i].count, s->members + rows[i].first};
+        s->barriers[i] =
+            (struct pt_store_barrier){rows[i].count, s->members + rows[i].first, rows[i].by};
         rc = check_barrier(s, i, err);
     }
     free(rows);

@@ -48,7 +48,8 @@
 
 #define STORE_BARRIER_COLUMNS(COLUMN) \
     COLUMN(uint64_t, first)           \
-    COLUMN(uint64_t, count)
+    COLUMN(uint64_t, count)           \
+    COLUMN(uint8_t, by)
 
 #define STORE_MEMBER_COLUMNS(COLUMN) \
     COLUMN(uint32_t, node)           \

@@ -400,6 +400,7 @@ int pt_store_write_barrier(struct pt_store_writer *w, const struct pt_store_barr
     struct store_barrier_row row = {
         .first = members->written + members->buffered,
         .count = barrier->nmembers,
+        .by = barrier->by,
     };
 
     if (table_append(&w->tables[STORE_BARRIERS], &row, 1, err) < 0)

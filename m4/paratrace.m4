@@ -15,7 +15,7 @@ AC_DEFUN([PT_CHECK_PKG], [
 
 # PT_CHECK_SLURM: only the headers are needed, a SPANK plugin is not linked
 # against Slurm.  A plugin is accepted only by the Slurm release it was built
-# for, so say which one that is.
+# for, so say which one that is, and warn if the programs are of another.
 AC_DEFUN([PT_CHECK_SLURM], [
     AC_ARG_WITH([slurm],
         [AS_HELP_STRING([--with-slurm=DIR], [Slurm is installed under DIR])],
@@ -31,11 +31,39 @@ AC_DEFUN([PT_CHECK_SLURM], [
         SLURM_RELEASE=`printf '%d.%02d' $((pt_slurm >> 16 & 255)) $((pt_slurm >> 8 & 255))`
         AC_MSG_RESULT([$SLURM_RELEASE])
         AS_IF([test "$pt_slurm" -lt $((0x150800))],
-            [AC_MSG_ERROR([Slurm $SLURM_RELEASE is too old: 21.08 or newer is needed])])
+            [AC_MSG_ERROR([Slurm $SLURM_RELEASE is too old: 21.08 or newer is needed])],
+            [test "$pt_slurm" -ge $((0x1a0000))],
+            [AC_MSG_WARN([Slurm $SLURM_RELEASE is newer than those this was written for (21.08 to 25.11)])])
         AC_DEFINE_UNQUOTED([PT_SLURM_RELEASE], ["$SLURM_RELEASE"],
             [Slurm release that the SPANK plugin is built for])
+        PT_CHECK_SLURM_PROGRAMS
+        PT_CHECK_SLURM_API
     ], [PT_MISSING([slurm/spank.h], [libslurm-dev])])
     CPPFLAGS=$pt_save_CPPFLAGS
+])
+
+# PT_CHECK_SLURM_PROGRAMS: the plugin would not be loaded by those of another release.
+AC_DEFUN([PT_CHECK_SLURM_PROGRAMS], [
+    AC_PATH_PROG([pt_slurmd], [slurmd], [],
+        [$with_slurm/sbin$PATH_SEPARATOR$PATH$PATH_SEPARATOR/usr/sbin])
+    AS_IF([test -n "$pt_slurmd"], [
+        pt_installed=`$pt_slurmd -V 2>/dev/null | sed -n 's/^slurm[[^0-9]]*\(@<:@0-9@:>@*\.@<:@0-9@:>@*\).*/\1/p'`
+        AS_IF([test -n "$pt_installed" && test "$pt_installed" != "$SLURM_RELEASE"],
+            [AC_MSG_WARN([the headers are those of Slurm $SLURM_RELEASE, but $pt_slurmd is of $pt_installed, which will not load the plugin])])
+    ])
+])
+
+# PT_CHECK_SLURM_API: what differs between releases in what we call.
+AC_DEFUN([PT_CHECK_SLURM_API], [
+    AC_MSG_CHECKING([whether slurm_get_job_steps takes a step's id as one])
+    AC_COMPILE_IFELSE([AC_LANG_PROGRAM([@%:@include <slurm/slurm.h>], [
+            slurm_step_id_t id = {0};
+            job_step_info_response_msg_t *steps;
+            return slurm_get_job_steps(&id, &steps, SHOW_ALL);
+        ])],
+        [AC_MSG_RESULT([yes])
+         AC_DEFINE([PT_SLURM_STEP_ID_API], [1], [slurm_get_job_steps takes a slurm_step_id_t])],
+        [AC_MSG_RESULT([no])])
 ])
 
 # PT_CHECK_MPI: the compiler wrapper tells the flags, so that only the MPI
@@ -57,6 +85,20 @@ AC_DEFUN([PT_CHECK_HDF5], [
             [PKG_CHECK_MODULES([HDF5], [hdf5], [],
                 [PKG_CHECK_MODULES([HDF5], [hdf5-serial], [],
                     [PT_MISSING([HDF5], [libhdf5-openmpi-dev])])])])])
+])
+
+# PT_CHECK_MUNGE: may be left out; the watchdogs then know each other by the step's
+# secret alone.
+AC_DEFUN([PT_CHECK_MUNGE], [
+    AC_ARG_WITH([munge],
+        [AS_HELP_STRING([--without-munge], [do not use munge between the hosts of a step])],
+        [], [with_munge=check])
+    AS_IF([test "x$with_munge" != xno], [
+        PKG_CHECK_MODULES([MUNGE], [munge],
+            [AC_DEFINE([HAVE_MUNGE], [1], [libmunge is there])],
+            [AS_IF([test "x$with_munge" = xyes], [PT_MISSING([munge], [libmunge-dev])],
+                [AC_MSG_WARN([no munge (Debian package libmunge-dev): built without it])])])
+    ])
 ])
 
 AC_DEFUN([PT_REPORT_MISSING], [

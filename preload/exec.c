@@ -24,17 +24,23 @@
 /* An ELF file without an interpreter is static: nothing can be preloaded. */
 static int is_static(int fd)
 {
+    char start[1024]; /* linkers put the table right behind the head */
     Elf64_Ehdr head;
     Elf64_Phdr part;
+    long have = pt_sys(SYS_pread64, fd, start, sizeof(start), 0);
 
-    if (pt_sys(SYS_pread64, fd, &head, sizeof(head), 0) != sizeof(head) ||
-        memcmp(head.e_ident, ELFMAG, SELFMAG))
+    if (have < (long)sizeof(head))
+        return 0;
+    memcpy(&head, start, sizeof(head));
+    if (memcmp(head.e_ident, ELFMAG, SELFMAG))
         return 0;
     if (head.e_ident[EI_CLASS] != ELFCLASS64)
         return 1; /* a 32-bit program cannot load us either */
     for (int i = 0; i < head.e_phnum && i < 64; i++) {
-        off_t at = (off_t)(head.e_phoff + (size_t)i * head.e_phentsize);
-        if (pt_sys(SYS_pread64, fd, &part, sizeof(part), at) != sizeof(part))
+        uint64_t at = head.e_phoff + (uint64_t)i * head.e_phentsize;
+        if (at <= sizeof(start) && at + sizeof(part) <= (uint64_t)have)
+            memcpy(&part, start + at, sizeof(part));
+        else if (pt_sys(SYS_pread64, fd, &part, sizeof(part), at) != sizeof(part))
             return 0;
         if (part.p_type == PT_INTERP)
             return 0;
@@ -106,6 +112,15 @@ PT_EXPORT int execveat(int dir, const char *path, char *const argv[], char *cons
     REAL_CALL(int, execveat, (int, const char *, char *const[], char *const[], int));
     look_at(dir, path);
     return real(dir, path, argv, envp, flags);
+}
+
+PT_EXPORT int fexecve(int fd, char *const argv[], char *const envp[])
+{
+    char path[32];
+    REAL_CALL(int, fexecve, (int, char *const[], char *const[]));
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    look_at(AT_FDCWD, path);
+    return real(fd, argv, envp);
 }
 
 PT_EXPORT int execv(const char *path, char *const argv[])

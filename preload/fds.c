@@ -13,18 +13,22 @@
 #define FILE_FD PT_FD_FILE
 #define CHANNEL PT_FD_CHANNEL
 #define IGNORED PT_FD_IGNORED
+#define NEW     PT_FD_NEW
 
 #define ENTRY(kind, handle) ((uint64_t)(handle) << 32 | (kind))
 #define ENTRY_KIND(entry)   ((enum pt_fd_kind)((entry)&0xff))
 #define ENTRY_HANDLE(entry) ((uint32_t)((entry) >> 32))
 
 _Atomic uint64_t pt_fd_table[PT_MAX_FDS];
+static _Atomic int nfds; /* no descriptor beyond these was ever entered */
 static _Atomic uint32_t handles;
 
 static void entry_set(int fd, enum pt_fd_kind kind, uint32_t handle)
 {
-    if (fd >= 0 && fd < PT_MAX_FDS)
-        atomic_store_explicit(&pt_fd_table[fd], ENTRY(kind, handle), memory_order_release);
+    if (fd < 0 || fd >= PT_MAX_FDS)
+        return;
+    pt_raise(&nfds, fd + 1);
+    atomic_store_explicit(&pt_fd_table[fd], ENTRY(kind, handle), memory_order_release);
 }
 
 static uint64_t entry_get(int fd)
@@ -40,6 +44,13 @@ static uint32_t new_handle(void)
     return atomic_fetch_add_explicit(&handles, 1, memory_order_relaxed) + 1;
 }
 
+static void take_ident(const struct stat *st, struct pt_pass *pass)
+{
+    pass->ident.dev = st->st_dev;
+    pass->ident.ino = st->st_ino;
+    pass->ident.size = (uint64_t)st->st_size;
+}
+
 static int fill_ident(int fd, struct pt_pass *pass, mode_t *mode)
 {
     struct stat st;
@@ -50,9 +61,7 @@ static int fill_ident(int fd, struct pt_pass *pass, mode_t *mode)
 #endif
     if (rc < 0)
         return -1;
-    pass->ident.dev = st.st_dev;
-    pass->ident.ino = st.st_ino;
-    pass->ident.size = (uint64_t)st.st_size;
+    take_ident(&st, pass);
     *mode = st.st_mode;
     return 0;
 }
@@ -93,10 +102,55 @@ static uint64_t classify(struct pt_thread *t, int fd)
     return ENTRY(kind, pass.ident.handle);
 }
 
+/* A new descriptor is that; says so, also that it is no file after all (by no identity). */
+static uint64_t identify(struct pt_thread *t, int fd, uint32_t handle, mode_t mode,
+                         struct pt_pass *pass)
+{
+    enum pt_fd_kind kind = kind_of(fd, mode);
+    pass->fd = PT_FD_WORD(fd, handle);
+    pass->ident.handle = handle;
+    if (kind != FILE_FD)
+        pass->ident.dev = pass->ident.ino = pass->ident.size = handle = 0;
+    pt_record_identity(t, pass);
+    entry_set(fd, kind, handle);
+    return ENTRY(kind, handle);
+}
+
+static uint64_t look_at_new(struct pt_thread *t, int fd, uint32_t handle)
+{
+    struct pt_pass pass = {0};
+    mode_t mode;
+    if (fill_ident(fd, &pass, &mode))
+        return ENTRY(FILE_FD, handle); /* just closed with others, as far as we know a file */
+    return identify(t, fd, handle, mode, &pass);
+}
+
+int pt_fds_class_of_stat(struct pt_thread *t, int fd, struct pt_pass *pass)
+{
+    uint64_t entry = entry_get(fd);
+    if (ENTRY_KIND(entry) != NEW)
+        return pt_fds_class(t, fd, pass);
+    pass->fd = PT_FD_WORD(fd, ENTRY_HANDLE(entry));
+    return PT_CLASS_IO;
+}
+
+int pt_fds_stated(struct pt_thread *t, int fd, const struct stat *st)
+{
+    struct pt_pass pass = {0};
+    uint64_t entry = entry_get(fd);
+    if (PT_LIKELY(ENTRY_KIND(entry) != NEW))
+        return 0;
+    take_ident(st, &pass);
+    entry = identify(t, fd, ENTRY_HANDLE(entry), st->st_mode, &pass);
+    return ENTRY_KIND(entry) == FILE_FD ? 0 : -1;
+}
+
 int pt_fds_class_slow(struct pt_thread *t, int fd, struct pt_pass *pass)
 {
     uint64_t entry = entry_get(fd);
-    if (PT_UNLIKELY(ENTRY_KIND(entry) == UNKNOWN))
+    if (ENTRY_KIND(entry) == NEW)
+        entry = look_at_new(t, fd, ENTRY_HANDLE(entry));
+    else if (PT_UNLIKELY(ENTRY_KIND(entry) == UNKNOWN))
         entry = classify(t, fd);
     pass->fd = PT_FD_WORD(fd, ENTRY_HANDLE(entry));
     switch (ENTRY_KIND(entry)) {
@@ -127,6 +181,12 @@ void pt_fds_opened(int fd, struct pt_pass *pass)
     entry_set(fd, kind, pass->ident.handle);
 }
 
+void pt_fds_opened_just_now(int fd, struct pt_pass *pass)
+{
+    pass->ident.handle = new_handle();
+    entry_set(fd, NEW, pass->ident.handle);
+}
+
 void pt_fds_ignore(int fd)
 {
     entry_set(fd, IGNORED, 0);
@@ -139,7 +199,7 @@ int64_t pt_fds_word(int fd)
 
 void pt_fds_closed_range(unsigned first, unsigned last)
 {
-    for (unsigned fd = first; fd <= last && fd < PT_MAX_FDS; fd++)
+    for (unsigned fd = first; fd <= last && fd < (unsigned)atomic_load(&nfds); fd++)
         if (ENTRY_KIND(entry_get((int)fd)) != UNKNOWN)
             entry_set((int)fd, UNKNOWN, 0);
 }
@@ -147,6 +207,8 @@ void pt_fds_closed_range(unsigned first, unsigned last)
 int64_t pt_fds_copied(int64_t fd_word, int fd2)
 {
     enum pt_fd_kind kind = ENTRY_KIND(entry_get(PT_FD_OF(fd_word)));
+    if (kind == NEW) /* a copy that is not recorded: it is looked at when it is used */
+        kind = UNKNOWN;
     uint32_t handle = kind == FILE_FD ? new_handle() : 0;
     entry_set(fd2, kind, handle);
     return PT_FD_WORD(fd2, handle);
@@ -155,8 +217,8 @@ int64_t pt_fds_copied(int64_t fd_word, int fd2)
 /* The child's handles are its own: each descriptor is announced again at its first use. */
 void pt_fds_forked(void)
 {
-    for (int fd = 0; fd < PT_MAX_FDS; fd++)
-        if (ENTRY_KIND(entry_get(fd)) == FILE_FD)
+    for (int fd = 0; fd < atomic_load(&nfds); fd++)
+        if (ENTRY_KIND(entry_get(fd)) == FILE_FD || ENTRY_KIND(entry_get(fd)) == NEW)
             entry_set(fd, UNKNOWN, 0);
     atomic_store(&handles, 0);
 }

@@ -4,24 +4,62 @@
 #include <linux/futex.h>
 #include <time.h>
 
+#include "common/spec.h"
 #include "preload/process.h"
 #include "preload/sys.h"
 #include "preload/tracer.h"
 
 int pt_watchdog_alive(void)
 {
-    const struct pt_shm *shm = pt_process_shm();
-    return shm && pt_sys(SYS_kill, shm->watchdog, 0) != -ESRCH;
+    const struct pt_memory *memory = pt_process_memory();
+    return memory && pt_sys(SYS_kill, memory->watchdog, 0) != -ESRCH;
 }
 
 void pt_bell_ring(void)
 {
-    struct pt_bell *bell = pt_process_bell();
-    if (!bell)
+    struct pt_memory *memory = pt_process_memory();
+    if (!memory)
         return;
-    atomic_fetch_add(&bell->rung, 1);
-    if (atomic_exchange(&bell->sleeping, 0))
-        pt_sys(SYS_futex, &bell->rung, FUTEX_WAKE, 1);
+    atomic_fetch_add(&memory->bell.rung, 1);
+    if (atomic_exchange(&memory->bell.sleeping, 0))
+        pt_sys(SYS_futex, &memory->bell.rung, FUTEX_WAKE, 1);
+}
+
+void pt_hold_advance(struct pt_thread *t, uint64_t io_event)
+{
+    uint64_t period = pt_process_memory()->period;
+    if (t->hold_next == UINT64_MAX)
+        return;
+    if (t->plan) {
+        while (t->plan < t->plan_end && t->plan->io_event <= io_event)
+            t->plan++;
+        t->hold_next = t->plan < t->plan_end ? t->plan->io_event : UINT64_MAX;
+    } else {
+        t->hold_next = (io_event / period + 1) * period;
+    }
+}
+
+void pt_hold_prepare(struct pt_thread *t, const struct pt_name *name)
+{
+    const struct pt_memory *m = pt_process_memory();
+    const struct pt_name *victim = &m->victim;
+    int held = m->throttle == PT_THROTTLE_AUTO ||
+               (m->throttle == PT_THROTTLE_NODE && name->rank == victim->rank &&
+                name->process == victim->process && name->thread == victim->thread);
+    t->plan = NULL;
+    t->hold_next = held && m->period ? 0 : UINT64_MAX;
+    if (!held || !m->plan_count)
+        return;
+    uint32_t count = pt_process_plan(name, &t->plan);
+    t->plan_end = t->plan + count;
+    t->hold_next = count ? t->plan->io_event : UINT64_MAX;
+}
+
+/* The watchdog ends a hold in time; but if it should not, a program must not stand still. */
+static int is_abandoned(uint64_t from)
+{
+    return !pt_watchdog_alive() ||
+           pt_clock(CLOCK_MONOTONIC) - from > pt_process_memory()->hold_limit;
 }
 
 uint64_t pt_hold(struct pt_thread *t, uint16_t op)
@@ -35,9 +73,10 @@ uint64_t pt_hold(struct pt_thread *t, uint16_t op)
     pt_bell_ring();
     while (atomic_load(&ring->hold) == PT_HOLD_ASKED) {
         long rc = pt_sys(SYS_futex, &ring->hold, FUTEX_WAIT, PT_HOLD_ASKED, &second);
-        if (rc == -ETIMEDOUT && !pt_watchdog_alive())
+        if (rc == -ETIMEDOUT && is_abandoned(from))
             break;
     }
-    atomic_store(&ring->hold, PT_HOLD_NONE);
+    if (atomic_exchange(&ring->hold, PT_HOLD_NONE) == PT_HOLD_ASKED)
+        t->hold_next = UINT64_MAX; /* nobody answers: this thread does not ask again */
     return pt_clock(CLOCK_MONOTONIC) - from;
 }

@@ -3,6 +3,7 @@
  */
 #include "config.h"
 
+#include <aio.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -10,53 +11,11 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 #include <unistd.h>
-#include <wchar.h>
 
-#include "preload/record.h"
+#include "preload/hand.h"
+#include "preload/mpi.h"
 #include "preload/sys.h"
-
-#define REAL(name)    ((__typeof__(&name))real(&real_##name, #name))
-#define DECLARE(name) static void *_Atomic real_##name
-
-static void *real(void *_Atomic *pointer, const char *name)
-{
-    void *p = atomic_load_explicit(pointer, memory_order_relaxed);
-    if (PT_UNLIKELY(!p)) {
-        p = pt_real(name);
-        atomic_store_explicit(pointer, p, memory_order_relaxed);
-    }
-    return p;
-}
-
-/* Begins a pass of that class, or returns 0 if the thread is not traced or cls < 0. */
-static int pass_begin(struct pt_thread *t, struct pt_pass *pass, int cls, uint16_t op)
-{
-    if (cls < 0)
-        return 0;
-    pass->cls = (enum pt_class)cls;
-    pt_pass_begin(t, pass, op);
-    return 1;
-}
-
-/* Ends it with numbers only, in the order of the row's fields. */
-static void pass_end(struct pt_thread *t, struct pt_pass *pass, uint16_t op, int64_t ret, int err,
-                     unsigned n, const int64_t *fields)
-{
-    uint64_t *w = pt_pass_end(t, pass, op, n, ret, err);
-    for (unsigned i = 0; w && i < n; i++)
-        w[i] = (uint64_t)fields[i];
-    if (w)
-        pt_pass_commit(t);
-    pt_pass_done(t, pass);
-}
-
-#define FIELDS(...)                                                 \
-    sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), (int64_t[]) \
-    {                                                               \
-        __VA_ARGS__                                                 \
-    }
 
 /* ---- descriptors ------------------------------------------------------------------------ */
 
@@ -72,6 +31,12 @@ static int is_copy(int cmd)
 static int is_lock(int cmd)
 {
     return cmd == F_SETLK || cmd == F_SETLKW || cmd == F_OFD_SETLK || cmd == F_OFD_SETLKW;
+}
+
+/* POSIX has two names for a lock that somebody else holds. */
+static int refusal(int cmd, int error)
+{
+    return is_lock(cmd) && error == EACCES ? EAGAIN : error;
 }
 
 /* Copies are recorded as dup, locks as sync; the rest is no I/O. */
@@ -93,7 +58,7 @@ PT_EXPORT int fcntl(int fd, int cmd, ...)
     int ret = REAL(fcntl)(fd, cmd, arg), error = errno;
     int64_t copy = is_copy(cmd) && ret >= 0 && !pt_vforked ? pt_fds_copied(pass.fd, ret) : -1;
     if (traced)
-        pass_end(t, &pass, op, ret, ret < 0 ? error : 0,
+        pass_end(t, &pass, op, ret, ret < 0 ? refusal(cmd, error) : 0,
                  FIELDS(pass.fd, is_copy(cmd) ? copy : cmd));
     errno = error;
     return ret;
@@ -108,7 +73,7 @@ extern __typeof__(fcntl) __fcntl_alias __asm__("__fcntl")
 static void close_traced(unsigned first, unsigned last)
 {
     struct pt_thread *t = &pt_self;
-    for (unsigned fd = first; fd <= last && fd < 65536; fd++) {
+    for (unsigned fd = first; fd <= last && fd < PT_MAX_FDS; fd++) {
         struct pt_pass pass = {0};
         if (!pt_thread_traced(t))
             break;
@@ -138,122 +103,24 @@ PT_EXPORT void closefrom(int first)
     pt_fds_closed_range(first < 0 ? 0 : (unsigned)first, ~0u);
 }
 
-/* ---- mapped files ------------------------------------------------------------------------- */
+/* ---- all files ------------------------------------------------------------------------------ */
 
-/* The file mappings that were recorded: only their end is the program's I/O. */
-#define MAX_MAPPINGS 4096
+DECLARE(sync);
 
-DECLARE(mmap);
-DECLARE(msync);
-
-static void *_Atomic mappings[MAX_MAPPINGS];
-
-static void mapping_add(void *addr)
-{
-    for (int i = 0; i < MAX_MAPPINGS; i++) {
-        void *none = NULL;
-        if (atomic_compare_exchange_strong(&mappings[i], &none, addr))
-            return;
-    }
-}
-
-static _Atomic(void *) *mapping_find(void *addr)
-{
-    for (int i = 0; i < MAX_MAPPINGS; i++)
-        if (atomic_load_explicit(&mappings[i], memory_order_relaxed) == addr)
-            return &mappings[i];
-    return NULL;
-}
-
-static _Atomic int nmappings;
-
-PT_EXPORT void *mmap(void *addr, size_t len, int prot, int flags, int fd, off_t off)
+PT_EXPORT void sync(void)
 {
     struct pt_thread *t = &pt_self;
     struct pt_pass pass = {0};
-    int file = fd >= 0 && !(flags & MAP_ANONYMOUS);
-    int cls = file && pt_thread_traced(t) ? pt_fds_class(t, fd, &pass) : -1;
-    int traced = pass_begin(t, &pass, cls == PT_CLASS_IO ? cls : -1, PT_OP_mmap);
-    void *ret;
-    if (traced) {
-        ret = REAL(mmap)(addr, len, prot, flags, fd, off);
-    } else { /* allocators come here before anything can be resolved */
-        long rc = pt_sys(SYS_mmap, addr, len, prot, flags, fd, off);
-        if (rc < 0 && rc > -4096)
-            errno = (int)-rc;
-        return rc < 0 && rc > -4096 ? MAP_FAILED : (void *)rc;
-    }
-    int error = errno, failed = ret == MAP_FAILED;
-    if (!failed) {
-        mapping_add(ret);
-        atomic_fetch_add(&nmappings, 1);
-    }
-    pass_end(t, &pass, PT_OP_mmap, failed ? -1 : 0, failed ? error : 0,
-             FIELDS(pass.fd, (int64_t)len, off, prot, (intptr_t)ret));
-    errno = error;
-    return ret;
-}
-
-extern __typeof__(mmap) mmap64_alias __asm__("mmap64")
-    __attribute__((alias("mmap"), visibility("default")));
-extern __typeof__(mmap) __mmap_alias __asm__("__mmap")
-    __attribute__((alias("mmap"), visibility("default")));
-
-PT_EXPORT int munmap(void *addr, size_t len)
-{
-    struct pt_thread *t = &pt_self;
-    struct pt_pass pass = {0};
-    _Atomic(void *) *mapping =
-        atomic_load_explicit(&nmappings, memory_order_relaxed) ? mapping_find(addr) : NULL;
-    int traced = mapping && pt_thread_traced(t) && pass_begin(t, &pass, PT_CLASS_IO, PT_OP_munmap);
-    long rc = pt_sys(SYS_munmap, addr, len);
-    if (mapping && rc == 0 && !pt_vforked) {
-        atomic_store(mapping, NULL);
-        atomic_fetch_sub(&nmappings, 1);
-    }
+    int traced = pt_thread_traced(t) && pass_begin(t, &pass, PT_CLASS_IO, PT_OP_sync);
+    REAL(sync)();
     if (traced)
-        pass_end(t, &pass, PT_OP_munmap, rc < 0 ? -1 : 0, (int)-rc,
-                 FIELDS((intptr_t)addr, (int64_t)len));
-    if (rc < 0)
-        errno = (int)-rc;
-    return rc < 0 ? -1 : 0;
+        pass_end(t, &pass, PT_OP_sync, 0, 0, 0, NULL);
 }
 
-extern __typeof__(munmap) __munmap_alias __asm__("__munmap")
-    __attribute__((alias("munmap"), visibility("default")));
+/* ---- directories ---------------------------------------------------------------------------- */
 
-PT_EXPORT int msync(void *addr, size_t len, int flags)
-{
-    struct pt_thread *t = &pt_self;
-    struct pt_pass pass = {0};
-    int traced = pt_thread_traced(t) && atomic_load(&nmappings) &&
-                 pass_begin(t, &pass, PT_CLASS_IO, PT_OP_msync);
-    int ret = REAL(msync)(addr, len, flags), error = errno;
-    if (traced)
-        pass_end(t, &pass, PT_OP_msync, ret, ret < 0 ? error : 0,
-                 FIELDS((intptr_t)addr, (int64_t)len, flags));
-    errno = error;
-    return ret;
-}
-
-/* ---- streams and directories -------------------------------------------------------------- */
-
-DECLARE(rewind);
 DECLARE(rewinddir);
 DECLARE(seekdir);
-
-PT_EXPORT void rewind(FILE *f)
-{
-    struct pt_thread *t = &pt_self;
-    struct pt_pass pass = {0};
-    int cls = pt_thread_traced(t) ? pt_fds_class(t, f->_fileno, &pass) : -1;
-    int traced = pass_begin(t, &pass, cls, PT_OP_rewind);
-    REAL(rewind)(f);
-    int error = errno;
-    if (traced)
-        pass_end(t, &pass, PT_OP_rewind, 0, 0, FIELDS(pass.fd, 0, SEEK_SET));
-    errno = error;
-}
 
 PT_EXPORT void rewinddir(DIR *dir)
 {
@@ -277,130 +144,68 @@ PT_EXPORT void seekdir(DIR *dir, long pos)
         pass_end(t, &pass, PT_OP_seekdir, 0, 0, FIELDS(pass.fd, pos));
 }
 
-/* The variadic forms are their va_list forms, and are recorded as those. */
-int __vfprintf_chk(FILE *f, int flag, const char *fmt, va_list ap);
-int __isoc99_vfscanf(FILE *f, const char *fmt, va_list ap);
-int __fprintf_chk(FILE *f, int flag, const char *fmt, ...);
-int __printf_chk(int flag, const char *fmt, ...);
-int __vprintf_chk(int flag, const char *fmt, va_list ap);
-int __isoc99_fscanf(FILE *f, const char *fmt, ...);
+/* ---- from a file into a pipe, and back ------------------------------------------------------ */
 
-#define FORWARD(call)  \
-    va_list ap;        \
-    va_start(ap, fmt); \
-    int ret = call;    \
-    va_end(ap);        \
-    return ret
+DECLARE(splice);
 
-PT_EXPORT int fprintf(FILE *f, const char *fmt, ...)
+/* Where a file is on one side this is I/O on the file, else it may be waited for. */
+PT_EXPORT ssize_t splice(int fd, off64_t *off, int fd2, off64_t *off2, size_t n, unsigned flags)
 {
-    FORWARD(vfprintf(f, fmt, ap));
-}
-
-PT_EXPORT int __fprintf_chk(FILE *f, int flag, const char *fmt, ...)
-{
-    FORWARD(__vfprintf_chk(f, flag, fmt, ap));
-}
-
-PT_EXPORT int printf(const char *fmt, ...)
-{
-    FORWARD(vfprintf(stdout, fmt, ap));
-}
-
-PT_EXPORT int vprintf(const char *fmt, va_list ap)
-{
-    return vfprintf(stdout, fmt, ap);
-}
-
-PT_EXPORT int __printf_chk(int flag, const char *fmt, ...)
-{
-    FORWARD(__vfprintf_chk(stdout, flag, fmt, ap));
-}
-
-PT_EXPORT int __vprintf_chk(int flag, const char *fmt, va_list ap)
-{
-    return __vfprintf_chk(stdout, flag, fmt, ap);
-}
-
-PT_EXPORT int __isoc99_fscanf(FILE *f, const char *fmt, ...)
-{
-    FORWARD(__isoc99_vfscanf(f, fmt, ap));
-}
-
-/* The forms of before C99, which the headers hide behind the newer ones. */
-int old_vfscanf(FILE *f, const char *fmt, va_list ap) __asm__("vfscanf");
-int old_fscanf(FILE *f, const char *fmt, ...) __asm__("fscanf");
-
-int64_t pt_position(FILE *f)
-{
-    static off_t (*real)(FILE *);
-    if (!real)
-        real = (off_t(*)(FILE *))pt_real("ftello");
-    int error = errno;
-    int64_t at = real(f);
-    errno = error;
-    return at < 0 ? 0 : at;
-}
-
-PT_EXPORT int old_vfscanf(FILE *f, const char *fmt, va_list ap)
-{
-    static int (*real)(FILE *, const char *, va_list);
     struct pt_thread *t = &pt_self;
-    struct pt_pass pass = {0};
-    if (!real)
-        real = (int (*)(FILE *, const char *, va_list))pt_real("vfscanf");
-    int cls = pt_thread_traced(t) ? pt_fds_class(t, f->_fileno, &pass) : -1;
-    int64_t from = cls < 0 ? 0 : pt_position(f);
-    int traced = pass_begin(t, &pass, cls, PT_OP___isoc99_vfscanf);
-    int ret = real(f, fmt, ap);
-    if (traced) {
-        int64_t moved = pt_position(f) - from;
-        pass_end(t, &pass, PT_OP___isoc99_vfscanf, moved, 0, FIELDS(pass.fd, moved));
-    }
+    struct pt_pass pass = {0}, to = {0};
+    int traced = pt_thread_traced(t);
+    int cls = traced ? pt_fds_class(t, fd, &pass) : -1, cls2 = -1;
+    if (traced && cls != PT_CLASS_IO)
+        cls2 = pt_fds_class(t, fd2, &to);
+    int writes = cls2 == PT_CLASS_IO;
+    uint16_t op = writes ? PT_OP_splice_to : PT_OP_splice;
+    if (writes)
+        pass.fd = to.fd;
+    traced = pass_begin(t, &pass, writes || cls < 0 ? cls2 : cls, op);
+    ssize_t ret = REAL(splice)(fd, off, fd2, off2, n, flags);
+    int error = errno;
+    const off64_t *from = writes ? off2 : off; /* a pipe has none */
+    int64_t moved = ret < 0 ? 0 : ret, at = from ? *from - moved : -1;
+    if (traced)
+        pass_end(t, &pass, op, ret, ret < 0 ? error : 0,
+                 FIELDS(writes ? pass.fd : pt_fds_word(fd), pt_fds_word(writes ? fd : fd2),
+                        ret < 0 ? (int64_t)n : ret, at));
+    errno = error;
     return ret;
 }
 
-PT_EXPORT int old_fscanf(FILE *f, const char *fmt, ...)
+/* ---- many requests at once ------------------------------------------------------------------ */
+
+DECLARE(lio_listio);
+
+/* Each request is recorded as if it had been made alone, before the call: it may be held. */
+static void record_request(struct pt_thread *t, struct aiocb *cb)
 {
-    FORWARD(old_vfscanf(f, fmt, ap));
+    struct pt_pass pass = {0};
+    uint16_t op = cb->aio_lio_opcode == LIO_READ ? PT_OP_aio_read : PT_OP_aio_write;
+    if (pass_begin(t, &pass, pt_fds_class(t, cb->aio_fildes, &pass), op))
+        pass_end(t, &pass, op, 0, 0,
+                 FIELDS(pass.fd, (int64_t)cb->aio_nbytes, cb->aio_offset, (intptr_t)cb));
 }
 
-PT_EXPORT void setbuffer(FILE *f, char *buf, size_t n)
+PT_EXPORT int lio_listio(int mode, struct aiocb *const cbs[], int n, struct sigevent *sig)
 {
-    setvbuf(f, buf, buf ? _IOFBF : _IONBF, n);
+    struct pt_thread *t = &pt_self;
+    struct pt_pass pass = {0};
+    int traced = pt_thread_traced(t);
+    for (int i = 0; traced && i < n; i++)
+        if (cbs[i] && (cbs[i]->aio_lio_opcode == LIO_READ || cbs[i]->aio_lio_opcode == LIO_WRITE))
+            record_request(t, cbs[i]);
+    traced = traced && pass_begin(t, &pass, PT_CLASS_SYNC, PT_OP_lio_listio);
+    int ret = REAL(lio_listio)(mode, cbs, n, sig), error = errno;
+    if (traced)
+        pass_end(t, &pass, PT_OP_lio_listio, ret, ret < 0 ? error : 0, FIELDS(n));
+    errno = error;
+    return ret;
 }
 
-PT_EXPORT void setbuf(FILE *f, char *buf)
-{
-    setbuffer(f, buf, BUFSIZ);
-}
-
-/* ---- locks: an event only where one had to wait --------------------------------------------- */
-
-DECLARE(pthread_mutex_lock);
-DECLARE(pthread_rwlock_rdlock);
-DECLARE(pthread_rwlock_wrlock);
-
-#define LOCK(name, try, type)                                                                  \
-    PT_EXPORT int name(type *lock)                                                             \
-    {                                                                                          \
-        struct pt_thread *t = &pt_self;                                                        \
-        struct pt_pass pass = {0};                                                             \
-        if (t->state != PT_THREAD_READY)                                                       \
-            return REAL(name)(lock);                                                           \
-        int ret = try(lock);                                                                   \
-        if (ret != EBUSY)                                                                      \
-            return ret;                                                                        \
-        int traced = pt_thread_traced(t) && pass_begin(t, &pass, PT_CLASS_SYNC, PT_OP_##name); \
-        ret = REAL(name)(lock);                                                                \
-        if (traced)                                                                            \
-            pass_end(t, &pass, PT_OP_##name, ret, 0, FIELDS((intptr_t)lock));                  \
-        return ret;                                                                            \
-    }
-
-LOCK(pthread_mutex_lock, pthread_mutex_trylock, pthread_mutex_t)
-LOCK(pthread_rwlock_rdlock, pthread_rwlock_tryrdlock, pthread_rwlock_t)
-LOCK(pthread_rwlock_wrlock, pthread_rwlock_trywrlock, pthread_rwlock_t)
+extern __typeof__(lio_listio) lio_listio64_alias __asm__("lio_listio64")
+    __attribute__((alias("lio_listio"), visibility("default")));
 
 /* ---- MPI_File_close: the handle is gone afterwards ---------------------------------------------
  */
@@ -420,6 +225,8 @@ PT_EXPORT int MPI_File_close(void **fh)
         return real(fh);
     pass_begin(t, &pass, PT_CLASS_IO, PT_OP_MPI_File_close);
     t->inner++;
+    if (pt_mpi.judged)
+        pt_mpi_judged_call(t, 0);
     int ret = real(fh), error = errno;
     t->inner--;
     pass_end(t, &pass, PT_OP_MPI_File_close, 0, ret, FIELDS((intptr_t)file));

@@ -16,6 +16,8 @@
 #undef TAG2
 #undef COUNT
 #undef COMM
+#undef FREED
+#undef REQ
 #undef CMD
 #undef UID
 #undef GID

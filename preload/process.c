@@ -1,5 +1,6 @@
 #include "config.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
 #include <stddef.h>
@@ -11,24 +12,39 @@
 #include <sys/un.h>
 
 #include "common/env.h"
+#include "common/spec.h"
 #include "preload/process.h"
 #include "preload/sys.h"
 #include "preload/tracer.h"
 
+#define MAX_RINGS 1024 /* threads of one process at a time */
+
 enum { NEVER, RUNNING, DONE };
 
 static _Atomic int connected; /* NEVER, RUNNING (another thread is at it), DONE */
-static struct pt_shm *_Atomic shm;
-static struct pt_bell *bell;
+static struct pt_memory *_Atomic memory;
+static const struct pt_plan_entry *plan;
 
-struct pt_shm *pt_process_shm(void)
-{
-    return atomic_load_explicit(&shm, memory_order_acquire);
-}
+/* This process; a forked child gets its own when it needs it. */
+static struct pt_name process_name;
+static _Atomic int32_t process_pid; /* as the watchdog sees it; 0: it has no name yet */
+static int32_t process_pid_seen;    /* the same, when the memory was opened */
+static char process_exe[PT_PROCESS_PATH];
+static uint64_t process_start;
+static _Atomic uint32_t threads; /* numbered so far */
 
-struct pt_bell *pt_process_bell(void)
+enum ring_state { RING_NONE, RING_USED, RING_FREE };
+
+static struct {
+    _Atomic int state;
+    struct pt_ring *ring;
+} rings[MAX_RINGS];
+
+static _Atomic int nrings; /* how many of them were ever used */
+
+struct pt_memory *pt_process_memory(void)
 {
-    return bell;
+    return atomic_load_explicit(&memory, memory_order_acquire);
 }
 
 /* A whole number, or -1. */
@@ -55,20 +71,35 @@ static int32_t find_rank(void)
         if (rank >= 0)
             return rank;
     }
-    return -1;
+    return 0;
 }
 
-static void fill_hello(struct pt_hello *hello)
+/* ---- the memory's descriptor ---------------------------------------------------------- */
+
+static char *put_number(char *at, uint32_t n)
 {
-    memset(hello, 0, sizeof(*hello));
-    hello->magic = PT_HELLO_MAGIC;
-    hello->version = PT_SHM_VERSION;
-    hello->rank = find_rank();
-    hello->pid = (int32_t)pt_sys(SYS_getpid);
-    hello->start = pt_clock(CLOCK_MONOTONIC);
-    pt_sys(SYS_readlinkat, AT_FDCWD, "/proc/self/exe", hello->exe, sizeof(hello->exe) - 1);
-    if (pt_sys(SYS_getcwd, hello->cwd, sizeof(hello->cwd)) < 0)
-        hello->cwd[0] = 0;
+    char digits[10];
+    int count = 0;
+    do
+        digits[count++] = (char)('0' + n % 10);
+    while (n /= 10);
+    while (count)
+        *at++ = digits[--count];
+    return at;
+}
+
+/* Through the watchdog's entry in /proc, which only its own user may use. */
+static int open_in_proc(void)
+{
+    char path[64] = "/proc/";
+    int32_t watchdog = number(getenv(PT_ENV_WATCHDOG));
+    if (watchdog < 0)
+        return -1;
+    char *at = put_number(path + strlen(path), (uint32_t)watchdog);
+    memcpy(at, "/fd/", 4);
+    at = put_number(at + 4, PT_MEMORY_FD);
+    *at = 0;
+    return (int)pt_sys(SYS_openat, AT_FDCWD, path, O_RDWR | O_CLOEXEC);
 }
 
 static int connect_socket(const char *name)
@@ -98,106 +129,330 @@ static int connect_socket(const char *name)
     return (int)fd;
 }
 
-static int receive(int sock, struct pt_welcome *welcome, int fds[2])
+static int receive(int sock, struct pt_welcome *welcome)
 {
     struct iovec iov = {welcome, sizeof(*welcome)};
     union {
-        char buf[CMSG_SPACE(2 * sizeof(int))];
+        char buf[CMSG_SPACE(sizeof(int))];
         struct cmsghdr align;
     } control;
     struct msghdr msg = {.msg_iov = &iov,
                          .msg_iovlen = 1,
                          .msg_control = control.buf,
                          .msg_controllen = sizeof(control.buf)};
+    int fd;
     if (pt_sys(SYS_recvmsg, sock, &msg, MSG_CMSG_CLOEXEC) != (long)sizeof(*welcome) ||
-        welcome->magic != PT_HELLO_MAGIC || welcome->version != PT_SHM_VERSION || !welcome->accept)
+        welcome->magic != PT_HELLO_MAGIC || welcome->version != PT_MEMORY_VERSION)
         return -1;
     struct cmsghdr *cmsg = CMSG_FIRSTHDR(&msg);
-    if (!cmsg || cmsg->cmsg_type != SCM_RIGHTS || cmsg->cmsg_len != CMSG_LEN(2 * sizeof(int)))
+    if (!cmsg || cmsg->cmsg_type != SCM_RIGHTS || cmsg->cmsg_len != CMSG_LEN(sizeof(fd)))
         return -1;
-    memcpy(fds, CMSG_DATA(cmsg), 2 * sizeof(int));
-    return 0;
+    memcpy(&fd, CMSG_DATA(cmsg), sizeof(fd));
+    return fd;
 }
 
-static void *map(int fd, size_t size)
+static int ask_watchdog(const char *socket, int32_t *pid)
 {
-    long p = pt_sys(SYS_mmap, 0, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    struct pt_hello hello = {PT_HELLO_MAGIC, PT_MEMORY_VERSION};
+    struct pt_welcome welcome;
+    int fd = -1, sock = connect_socket(socket);
+    if (sock < 0)
+        return -1;
+    if (pt_sys(SYS_sendto, sock, &hello, sizeof(hello), MSG_NOSIGNAL, 0, 0) == (long)sizeof(hello))
+        fd = receive(sock, &welcome);
+    pt_sys(SYS_close, sock);
+    if (fd >= 0)
+        *pid = welcome.pid;
+    return fd;
+}
+
+/* A descriptor that is not one of the watchdog's memory could shrink under our feet. */
+static int is_sealed(int fd)
+{
+    long seals = pt_sys(SYS_fcntl, fd, F_GET_SEALS);
+    return seals >= 0 && seals & F_SEAL_SHRINK;
+}
+
+/* The memory, and our pid as the watchdog sees it; -1: it cannot be had. */
+static int open_memory(int32_t *pid)
+{
+    const char *socket = getenv(PT_ENV_SOCKET);
+    int fd = open_in_proc();
+    *pid = (int32_t)pt_sys(SYS_getpid);
+    if (fd >= 0 && is_sealed(fd))
+        return fd;
+    if (fd >= 0)
+        pt_sys(SYS_close, fd);
+    fd = socket && *socket ? ask_watchdog(socket, pid) : -1;
+    if (fd >= 0 && !is_sealed(fd)) {
+        pt_sys(SYS_close, fd);
+        return -1;
+    }
+    return fd;
+}
+
+static void *map(int fd, size_t size, uint64_t offset)
+{
+    long p = pt_sys(SYS_mmap, 0, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, offset);
     return p < 0 && p > -4096 ? NULL : (void *)p;
 }
 
-/* The mapping stays, no descriptor does: programs close what they do not know. */
-static void use(const struct pt_welcome *welcome, const int fds[2])
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23 /* since Linux 5.14 */
+#endif
+
+#define LOOK_BYTES (64 << 10)
+
+/*
+ * A page fault that reads makes the kernel map the pages around it, too, if the memory has
+ * them already: one that writes, or MADV_POPULATE_WRITE, goes page by page.
+ */
+static void look_at(const void *at)
 {
-    struct pt_shm *memory = map(fds[0], welcome->shm_size);
-    bell = map(fds[1], sizeof(struct pt_bell));
-    pt_sys(SYS_close, fds[0]);
-    pt_sys(SYS_close, fds[1]);
-    if (!memory || !bell || memory->magic != PT_SHM_MAGIC || memory->version != PT_SHM_VERSION)
-        return;
-    if (memory->tsc)
+    (void)*(const volatile char *)at;
+}
+
+void pt_populate(void *at, size_t bytes)
+{
+    for (size_t done = 0; done < bytes; done += LOOK_BYTES)
+        look_at((const char *)at + done);
+    pt_sys(SYS_madvise, at, bytes, MADV_POPULATE_WRITE);
+}
+
+/* ---- the process ------------------------------------------------------------------------ */
+
+/* The memory of another step lies there if process ids were reused. */
+static int is_ours(const struct pt_memory *m)
+{
+    const char *socket = getenv(PT_ENV_SOCKET);
+    return m->magic == PT_MEMORY_MAGIC && m->version == PT_MEMORY_VERSION && socket &&
+           !strncmp(m->socket, socket, sizeof(m->socket));
+}
+
+static void map_plan(int fd, const struct pt_memory *m)
+{
+    if (m->plan_count)
+        plan = map(fd, m->plan_count * sizeof(*plan), m->plan_start);
+}
+
+static void use(struct pt_memory *m)
+{
+    if (m->tsc)
         pt_ticks = (struct pt_ticks){
             .tsc = 1,
-            .long_time = ((uint64_t)PT_LONG_NS << 32) / memory->tick_mult,
-            .mult = memory->tick_mult,
+            .long_time = ((uint64_t)PT_LONG_NS << 32) / m->tick_mult,
+            .mult = m->tick_mult,
         };
-    pt_filter_prepare(memory);
-    atomic_store_explicit(&shm, memory, memory_order_release);
+    pt_filter_prepare(m->filters);
+    atomic_store_explicit(&memory, m, memory_order_release);
 }
 
-static void introduce(const char *name)
+static void read_exe(char *exe)
 {
-    struct pt_hello hello;
-    struct pt_welcome welcome;
-    int fds[2];
-
-    int sock = connect_socket(name);
-    if (sock < 0)
-        return;
-    fill_hello(&hello);
-    if (pt_sys(SYS_sendto, sock, &hello, sizeof(hello), MSG_NOSIGNAL, 0, 0) ==
-            (long)sizeof(hello) &&
-        !receive(sock, &welcome, fds))
-        use(&welcome, fds);
-    pt_sys(SYS_close, sock);
+    long n = pt_sys(SYS_readlinkat, AT_FDCWD, "/proc/self/exe", exe, PT_PROCESS_PATH - 1);
+    exe[n > 0 ? n : 0] = 0;
 }
 
-/* Slurm's task prolog and epilog inherit the environment but are not the job. */
+/* The mapping stays; returns its descriptor. */
+static int join(void)
+{
+    int fd = open_memory(&process_pid_seen);
+    if (fd < 0)
+        return -1;
+    struct pt_memory *m = map(fd, sizeof(*m), 0);
+    if (m && is_ours(m)) {
+        pt_rank_entry(m, find_rank()); /* seen, wanted or not */
+        read_exe(process_exe);
+        map_plan(fd, m);
+        if (pt_filter_program(m->programs, process_exe))
+            use(m);
+    }
+    return fd;
+}
+
+/* Has the task still to become the user's program?  /proc tells its name to everybody. */
+static int is_before_exec(int32_t task)
+{
+    static const char daemon[] = "slurmstepd";
+    char path[64] = "/proc/", name[sizeof(daemon)] = "";
+    char *at = put_number(path + strlen(path), (uint32_t)task);
+    memcpy(at, "/comm", 6);
+    long fd = pt_sys(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return 0;
+    long n = pt_sys(SYS_read, fd, name, sizeof(name) - 1);
+    pt_sys(SYS_close, fd);
+    return n > 0 && !strcmp(name, daemon);
+}
+
+/*
+ * Slurm's task prolog and epilog inherit the environment but are not the job.  After a
+ * prolog Slurm leaves the mark for the task to inherit: a prolog is what runs while the
+ * task itself waits for it.
+ */
 static int is_slurm_script(void)
 {
     const char *context = getenv("SLURM_SCRIPT_CONTEXT");
-    return context && (!strcmp(context, "prolog_task") || !strcmp(context, "epilog_task"));
+    int32_t task = number(getenv("SLURM_TASK_PID"));
+    if (!context)
+        return 0;
+    if (!strcmp(context, "epilog_task"))
+        return 1;
+    return !strcmp(context, "prolog_task") && task > 0 && task != pt_sys(SYS_getpid) &&
+           is_before_exec(task);
 }
 
-void pt_process_begin(void)
+int pt_process_begin(void)
 {
-    int never = NEVER;
+    int never = NEVER, fd = -1;
     if (!atomic_compare_exchange_strong(&connected, &never, RUNNING)) {
         while (atomic_load(&connected) == RUNNING)
             pt_sys(SYS_sched_yield);
-        return;
+        return -1;
     }
-    const char *name = getenv(PT_ENV_SOCKET);
-    if (name && *name && !is_slurm_script())
-        introduce(name);
+    if (getenv(PT_ENV_SOCKET) && !is_slurm_script())
+        fd = join();
     atomic_store(&connected, DONE);
+    return fd;
 }
 
-struct pt_ring *pt_process_slot(uint32_t *number)
+/* ---- rings ---------------------------------------------------------------------------------- */
+
+static int32_t claim_slot(struct pt_memory *m, int32_t pid)
 {
-    struct pt_shm *memory = pt_process_shm();
-    if (!memory)
-        return NULL;
-    *number = atomic_fetch_add(&memory->next_slot, 1);
-    if (*number >= memory->nslots) {
-        atomic_fetch_add(&memory->untraced_threads, 1);
-        return NULL;
+    for (uint32_t i = 0; i < m->nslots && i < PT_MAX_SLOTS; i++) {
+        int32_t nobody = 0;
+        if (!atomic_load_explicit(&m->owner[i], memory_order_relaxed) &&
+            atomic_compare_exchange_strong(&m->owner[i], &nobody, pid))
+            return (int32_t)i;
     }
-    return pt_shm_ring(memory, *number);
+    return -1;
+}
+
+/* The watchdog has not yet seen the end of those that had the slots before. */
+static int32_t claim_slot_patiently(struct pt_memory *m, int32_t pid)
+{
+    struct timespec nap = {0, 1000000};
+    int32_t slot = claim_slot(m, pid);
+    for (int naps = 0; slot < 0 && m->nslots && naps < 500; naps++) {
+        pt_bell_ring();
+        pt_sys(SYS_nanosleep, &nap, 0);
+        slot = claim_slot(m, pid);
+    }
+    return slot;
+}
+
+/* The first ring of a process gives it its name: rank, and its number in the rank. */
+static void name_process(struct pt_memory *m, int32_t pid)
+{
+    int32_t rank = find_rank();
+    struct pt_rank_entry *entry = pt_rank_entry(m, rank);
+    process_name = (struct pt_name){rank, 0, 0};
+    if (entry)
+        process_name.process = (int32_t)atomic_fetch_add(&entry->processes, 1);
+    process_start = pt_clock(CLOCK_MONOTONIC);
+    atomic_store(&process_pid, pid);
+}
+
+static void introduce(struct pt_memory *m, struct pt_ring *ring, int32_t pid)
+{
+    ring->first = !atomic_load(&process_pid);
+    if (ring->first) {
+        name_process(m, pid);
+        memcpy(ring->exe, process_exe, sizeof(ring->exe));
+        if (pt_sys(SYS_getcwd, ring->cwd, sizeof(ring->cwd)) < 0)
+            ring->cwd[0] = 0;
+    }
+    ring->pid = pid;
+    ring->name = process_name;
+    ring->start = process_start;
+    ring->arrival = atomic_fetch_add(&m->arrivals, 1);
+}
+
+/* `fd`: a descriptor of the memory, if there is one. */
+static struct pt_ring *new_ring(struct pt_memory *m, int fd)
+{
+    int32_t pid = process_pid_seen;
+    int opened = fd < 0 ? open_memory(&pid) : -1;
+    if (fd < 0)
+        fd = opened;
+    if (fd < 0)
+        return NULL;
+    int32_t slot = claim_slot_patiently(m, pid);
+    struct pt_ring *ring = NULL;
+    if (slot >= 0) {
+        ring = map(fd, m->slot_size, pt_slot_offset(m, (uint32_t)slot));
+        if (ring) {
+            look_at(ring);
+            introduce(m, ring, pid);
+        } else
+            atomic_store(&m->owner[slot], 0);
+    }
+    if (opened >= 0)
+        pt_sys(SYS_close, opened);
+    return ring;
+}
+
+/* One that a thread before has left, or a new one. */
+static struct pt_ring *get_ring(struct pt_memory *m, int fd)
+{
+    for (int i = 0; i < MAX_RINGS; i++) {
+        int state = atomic_load(&rings[i].state);
+        if (state == RING_USED ||
+            !atomic_compare_exchange_strong(&rings[i].state, &state, RING_USED))
+            continue;
+        if (state == RING_NONE) {
+            rings[i].ring = new_ring(m, fd);
+            pt_raise(&nrings, i + 1);
+        }
+        if (!rings[i].ring)
+            atomic_store(&rings[i].state, RING_NONE);
+        return rings[i].ring;
+    }
+    return NULL;
+}
+
+struct pt_ring *pt_process_ring(int fd, uint32_t *number)
+{
+    struct pt_memory *m = pt_process_memory();
+    if (!m)
+        return NULL;
+    struct pt_ring *ring = get_ring(m, fd);
+    *number = atomic_fetch_add(&threads, 1);
+    if (!ring)
+        atomic_fetch_add(&m->untraced_threads, 1);
+    return ring;
+}
+
+void pt_process_ring_done(const struct pt_ring *ring)
+{
+    for (int i = 0; i < atomic_load(&nrings); i++)
+        if (rings[i].ring == ring)
+            atomic_store(&rings[i].state, RING_FREE);
+}
+
+uint32_t pt_process_plan(const struct pt_name *name, const struct pt_plan_entry **first)
+{
+    const struct pt_memory *m = pt_process_memory();
+    uint32_t from = 0, n = plan && m ? m->plan_count : 0, count = 0;
+    while (from < n && pt_name_compare(&plan[from].name, name) < 0)
+        from++;
+    while (from + count < n && !pt_name_compare(&plan[from + count].name, name))
+        count++;
+    *first = plan + from;
+    return count;
 }
 
 void pt_process_forked(void)
 {
-    /* The parent's memory stays mapped: unmapping could meet a signal handler at work. */
-    atomic_store(&shm, NULL);
-    atomic_store(&connected, NEVER);
+    /* The parent's rings stay mapped: unmapping could meet a signal handler at work. */
+    for (int i = 0; i < atomic_load(&nrings); i++) {
+        rings[i].ring = NULL;
+        atomic_store(&rings[i].state, RING_NONE);
+    }
+    atomic_store(&nrings, 0);
+    atomic_store(&process_pid, 0);
+    atomic_store(&threads, 0);
+    int running = RUNNING; /* by a thread that does not exist here */
+    atomic_compare_exchange_strong(&connected, &running, NEVER);
 }

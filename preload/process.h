@@ -1,17 +1,28 @@
 /*
- * The process' connection to its watchdog.
+ * The process' part of the memory that it shares with its watchdog.
  */
 #ifndef PT_PROCESS_H
 #define PT_PROCESS_H
 
 #include "common/ring.h"
 
-struct pt_bell *pt_process_bell(void);
+/*
+ * Finds the memory, once in a process' life; a failure is final.  Returns a descriptor of it,
+ * for pt_process_ring() and then to be closed (programs close what they do not know), or -1.
+ */
+int pt_process_begin(void);
 
-/* Connects, once in a process' life; a failure is final. */
-void pt_process_begin(void);
+/* Takes a ring and a number for a new thread of this process; NULL if there is none. */
+struct pt_ring *pt_process_ring(int fd, uint32_t *number);
+/* Gives the ring back: the next new thread goes on in it. */
+void pt_process_ring_done(const struct pt_ring *ring);
 
-/* Takes a slot for a new thread; NULL if there is none. */
-struct pt_ring *pt_process_slot(uint32_t *number);
+#define PT_FIRST_STEP 4096 /* of a ring's data that are in place from the beginning */
+
+/* Puts the pages there in place, if the kernel can: cheaper than as many page faults. */
+void pt_populate(void *at, size_t bytes);
+
+/* The plan's entries for that node; their number. */
+uint32_t pt_process_plan(const struct pt_name *name, const struct pt_plan_entry **first);
 
 #endif

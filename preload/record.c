@@ -5,13 +5,13 @@
 #include <string.h>
 
 #include "common/spec.h"
+#include "preload/process.h"
 #include "preload/record.h"
 #include "preload/sys.h"
 
 /* ---- time ---------------------------------------------------------------------------- */
 
-/* The CPU time used since the clock was read last, less what short gaps and calls took, ns. */
-static uint64_t cpu_used(struct pt_thread *t, uint64_t at_most)
+uint64_t pt_cpu_used(struct pt_thread *t, uint64_t at_most)
 {
     uint64_t cpu = pt_clock(CLOCK_THREAD_CPUTIME_ID), used = cpu - t->cpu_at;
     uint64_t in_between = pt_to_ns(t->short_time);
@@ -30,36 +30,42 @@ static void measure_gap(struct pt_thread *t, struct pt_pass *pass)
         t->short_time += gap;
         return;
     }
-    pass->cpu = cpu_used(t, gap);
+    pass->cpu = pt_cpu_used(t, gap);
     pass->flags |= PT_RECF_CPU;
 }
 
 /* What of the call was spent on the CPU: does it spin or sleep when it waits? */
 PT_COLD void pt_measure_call(struct pt_thread *t, struct pt_pass *pass, uint64_t dur)
 {
-    pass->busy = cpu_used(t, dur);
+    pass->busy = pt_cpu_used(t, dur);
     pass->flags |= PT_RECF_BUSY;
 }
 
-static int to_be_held(const struct pt_thread *t)
+static void hold(struct pt_thread *t, struct pt_pass *pass, uint16_t op, uint64_t io_event)
 {
-    uint64_t period = t->ring->hold_period;
-    return period && !t->inner &&
-           atomic_load_explicit(&t->ring->io_done, memory_order_relaxed) % period == 0;
+    pass->hold = pt_hold(t, op);
+    pass->flags |= PT_RECF_HELD;
+    pt_hold_advance(t, io_event);
+    t->cpu_at = pt_clock(CLOCK_THREAD_CPUTIME_ID);
+    t->short_time = 0;
+    pass->begin = pt_now();
 }
 
-PT_COLD void pt_pass_begin_slow(struct pt_thread *t, struct pt_pass *pass, uint16_t op)
+PT_COLD enum pt_phase pt_pass_begin_slow(struct pt_thread *t, struct pt_pass *pass, uint16_t op,
+                                         int again)
 {
-    if (t->poll.count && t->poll.op != op)
-        pt_polls_end(t);
     measure_gap(t, pass);
-    if (pass->cls == PT_CLASS_IO && to_be_held(t)) {
-        pass->hold = pt_hold(t, op);
-        pass->flags |= PT_RECF_HELD;
-        t->cpu_at = pt_clock(CLOCK_THREAD_CPUTIME_ID);
-        t->short_time = 0;
-        pass->begin = pt_now();
+    switch (pt_poll_next(t, pass, again)) {
+    case PT_POLL_PAUSED:
+    case PT_POLL_RESUMED: /* not held: it was, the first time */
+        return PT_PHASE_POLL;
+    case PT_POLL_NONE:
+        break;
     }
+    uint64_t io_event = atomic_load_explicit(&t->ring->io_done, memory_order_relaxed);
+    if (pass->cls == PT_CLASS_IO && !t->inner && io_event >= t->hold_next)
+        hold(t, pass, op, io_event);
+    return pt_phase_of(pass->cls);
 }
 
 /* ---- records ----------------------------------------------------------------------------- */
@@ -79,39 +85,131 @@ static int wait_for_room(struct pt_thread *t, uint64_t seen_tail)
     return 0;
 }
 
+#define LAST_STEP (128 << 10)
+#define WINDOW    (256 << 10)
+#define ROUNDS    16
+
+void pt_record_ring(struct pt_thread *t)
+{
+    uint64_t size = t->mask + 1, used = t->reserved & ~(uint64_t)(PT_PAGE - 1);
+    t->ready = used < PT_FIRST_STEP ? PT_FIRST_STEP : used < size ? used : size;
+    t->rounds = 0;
+    t->bell = WINDOW / 2 < size / 2 ? WINDOW / 2 : size / 2;
+    t->limit = 0;
+}
+
+/*
+ * Puts pages of the ring in place before they are written to: one call for many is cheaper
+ * than as many page faults.  Each step is as long as all before it, so that a program with
+ * few events pays for few.
+ */
+static void make_ready(struct pt_thread *t)
+{
+    uint64_t from = t->ready, size = t->mask + 1;
+    uint64_t step = from < LAST_STEP ? from : LAST_STEP;
+    if (step > size - from)
+        step = size - from;
+    pt_populate(t->data + from, step);
+    t->ready = from + step;
+}
+
+/*
+ * As long as the watchdog keeps up, the beginning of the ring is enough: the rest is skipped,
+ * and takes no memory.  It has to be called often for that, so this is for programs that
+ * soon end; to others a large ring and few calls are cheaper.
+ */
+static int start_over(struct pt_thread *t, uint64_t tail)
+{
+    uint64_t from = t->reserved, at = from & t->mask, rest = t->mask + 1 - at;
+    if (!t->writing || t->ready < WINDOW || t->rounds == ROUNDS || tail < from - at + WINDOW / 2)
+        return 0;
+    /* A signal handler may have taken a place meanwhile. */
+    if (!__atomic_compare_exchange_n(&t->reserved, &from, from + rest, 0, __ATOMIC_RELAXED,
+                                     __ATOMIC_RELAXED))
+        return 0;
+    pt_put_pads(t, at, rest);
+    if (++t->rounds == ROUNDS)
+        t->bell = (t->mask + 1) / 2;
+    return 1;
+}
+
+/* Where the pages that are in place end, in this round through the ring. */
+static uint64_t ready_upto(const struct pt_thread *t)
+{
+    return t->ready > t->mask ? UINT64_MAX / 2 : t->reserved - (t->reserved & t->mask) + t->ready;
+}
+
+/* Looks how far the watchdog has come; 1: there is room for so many bytes. */
+static int has_room(struct pt_thread *t, uint64_t need, uint64_t *tail)
+{
+    *tail = atomic_load_explicit(&t->ring->tail, memory_order_acquire);
+    uint64_t free_upto = *tail + t->mask + 1;
+    t->limit = free_upto;
+    if (t->reserved + need + PT_SLACK_BYTES > free_upto)
+        return 0;
+    while (t->reserved + need > ready_upto(t))
+        if (!start_over(t, *tail))
+            make_ready(t);
+    if (ready_upto(t) + PT_SLACK_BYTES < free_upto)
+        t->limit = ready_upto(t) + PT_SLACK_BYTES;
+    return t->reserved + need + PT_SLACK_BYTES <= free_upto;
+}
+
 PT_COLD int pt_make_room(struct pt_thread *t, uint64_t need)
 {
+    uint64_t tail;
     for (;;) {
-        uint64_t tail = atomic_load_explicit(&t->ring->tail, memory_order_acquire);
-        t->limit = tail + t->mask + 1;
-        if (t->reserved + need + PT_SLACK_BYTES <= t->limit)
+        if (has_room(t, need, &tail))
             return 1;
-        if (pt_process_shm()->full == PT_FULL_DROP || wait_for_room(t, tail)) {
+        /* In a signal handler that has filled the ring: what it interrupted has to go on first. */
+        int in_vain = t->writing > 1 && atomic_load(&t->ring->head) == tail;
+        if (in_vain || pt_process_memory()->full == PT_FULL_DROP || wait_for_room(t, tail)) {
             t->lost++;
             pt_count(&t->ring->dropped);
+            atomic_store(&t->ring->pending_head, 0); /* if it was that, it is lost, too */
             return 0;
         }
     }
 }
 
+/* Perhaps only its first word fits. */
 static void put_pad(unsigned char *at, uint64_t bytes)
 {
-    struct pt_rec *pad = (struct pt_rec *)at; /* perhaps only its first word fits */
+    struct pt_rec *pad = (struct pt_rec *)at;
     pad->op = PT_REC_PAD;
-    pad->words = (uint16_t)(bytes / sizeof(uint64_t));
+    pad->words = 0;
+    pad->flags = (uint32_t)(bytes / sizeof(uint64_t));
 }
 
-PT_COLD void *pt_wrap(struct pt_thread *t, uint64_t at, uint64_t need)
+PT_COLD void pt_put_pads(struct pt_thread *t, uint64_t at, uint64_t bytes)
 {
-    uint64_t size = t->mask + 1;
+    while (bytes) {
+        uint64_t part = t->mask + 1 - at;
+        if (part > bytes)
+            part = bytes;
+        put_pad(t->data + at, part);
+        at = (at + part) & t->mask;
+        bytes -= part;
+    }
+}
+
+PT_COLD void *pt_no_place(struct pt_thread *t)
+{
+    pt_pass_commit(t);
+    return NULL;
+}
+
+PT_COLD void *pt_wrap(struct pt_thread *t, struct pt_open *open)
+{
+    uint64_t size = t->mask + 1, at = open->at, need = open->bytes;
     for (;;) {
-        put_pad(t->data + at, size - at);
-        put_pad(t->data, need - (size - at));
-        if (t->reserved + need + PT_SLACK_BYTES > t->limit && !pt_make_room(t, need)) {
-            pt_pass_commit(t);
-            return NULL;
-        }
-        at = pt_take(t, need) & t->mask;
+        pt_put_pads(t, at, need);
+        open->from = t->reserved;
+        open->at = PT_NO_PLACE;
+        atomic_signal_fence(memory_order_seq_cst);
+        if (t->reserved + need + PT_SLACK_BYTES > t->limit && !pt_make_room(t, need))
+            return pt_no_place(t);
+        at = open->at = pt_take(t, need) & t->mask;
         if (at + need <= size)
             return t->data + at;
     }
@@ -128,6 +226,11 @@ PT_COLD int pt_record_loss(struct pt_thread *t)
     return 0;
 }
 
+PT_COLD unsigned pt_extra_words(uint32_t flags)
+{
+    return (unsigned)__builtin_popcount(flags & PT_SOMETIMES) + !!(flags & PT_RECF_POLLS);
+}
+
 PT_COLD uint64_t *pt_put_extras(uint64_t *w, const struct pt_pass *pass)
 {
     if (pass->flags & PT_RECF_CPU)
@@ -136,8 +239,10 @@ PT_COLD uint64_t *pt_put_extras(uint64_t *w, const struct pt_pass *pass)
         *w++ = pass->hold;
     if (pass->flags & PT_RECF_BUSY)
         *w++ = pass->busy;
-    if (pass->flags & PT_RECF_POLLS)
+    if (pass->flags & PT_RECF_POLLS) {
         *w++ = pass->polls;
+        *w++ = pass->waited;
+    }
     return w;
 }
 
@@ -154,61 +259,67 @@ uint64_t *pt_put_string(uint64_t *w, const char *s)
     return w + 1 + (n + 7) / 8;
 }
 
-/* ---- polls -------------------------------------------------------------------------------- */
-
-void pt_poll_failed(struct pt_thread *t, const struct pt_pass *pass, uint16_t op, unsigned words)
-{
-    t->end = pt_now();
-    t->short_time += t->end - pass->begin;
-    if (!t->poll.count++) {
-        t->poll.op = op;
-        t->poll.words = words;
-        t->poll.first = *pass;
-    }
-    /* Asking is waiting: the phase stays, the counters do not move. */
-}
-
-void pt_polls_end(struct pt_thread *t)
-{
-    struct pt_pass pass = t->poll.first;
-    uint64_t count = t->poll.count;
-
-    t->poll.count = 0;
-    pass.polls = count;
-    pass.flags |= PT_RECF_POLLS;
-    uint64_t *w = pt_record_begin(t, &pass, t->poll.op, t->poll.words, t->end, 0, 0);
-    if (w) {
-        memcpy(w, t->poll.values, t->poll.words * sizeof(*w));
-        pt_pass_commit(t);
-    }
-}
-
 /* ---- marks -------------------------------------------------------------------------------- */
 
+#define NOTE_BYTES (2 * sizeof(struct pt_rec)) /* it may have to be put behind the ring's end */
+
+/* A record that is no event: a time and a number, perhaps a thread id. */
+static void put_note(struct pt_thread *t, uint16_t what, uint64_t when, uint64_t value,
+                     uint32_t tid)
+{
+    struct pt_rec *rec = pt_reserve(t, PT_HEAD_WORDS);
+    if (!rec)
+        return;
+    *rec = (struct pt_rec){
+        .op = what, .words = PT_HEAD_WORDS, .flags = tid, .begin = when, .dur = value};
+    pt_pass_commit(t);
+}
+
+void pt_record_thread(struct pt_thread *t, uint32_t number)
+{
+    uint64_t tail;
+    /* This note must not be lost: what follows would be taken for the thread's before us. */
+    while (!has_room(t, NOTE_BYTES, &tail))
+        if (wait_for_room(t, tail))
+            return;
+    put_note(t, PT_REC_BEGIN, t->end, number, (uint32_t)atomic_load(&t->ring->tid));
+}
+
 /*
- * The watchdog writes the event, when the process is gone: other libraries' destructors may
- * still do I/O after ours.
+ * The watchdog writes the event, when nothing follows any more: other libraries' destructors
+ * may still do I/O after ours.
  */
 void pt_record_exit(struct pt_thread *t)
 {
     if (t->state != PT_THREAD_READY)
         return;
     struct pt_pass pass = {.cls = PT_CLASS_IO};
-    if (t->poll.count)
-        pt_polls_end(t);
+    pt_polls_end(t);
     pass.begin = pt_now();
     uint64_t gap = pass.begin - t->end;
     measure_gap(t, &pass);
-    t->ring->exit_cpu = pass.flags & PT_RECF_CPU ? pass.cpu : pt_to_ns(gap);
-    t->ring->exit_begin = pass.begin;
+    uint64_t tail;
+    if (pt_process_memory()->full == PT_FULL_WAIT || has_room(t, NOTE_BYTES, &tail))
+        put_note(t, PT_REC_END, pass.begin, pass.flags & PT_RECF_CPU ? pass.cpu : pt_to_ns(gap), 0);
     atomic_store(&t->ring->state, PT_SLOT_ENDED);
 }
 
 /* A mark takes no time of the program's: the gap before it belongs to the next event. */
 static uint64_t *mark_begin(struct pt_thread *t, uint16_t op, unsigned words)
 {
+    pt_polls_end(t);
     struct pt_pass pass = {.cls = PT_CLASS_NAME, .begin = t->end};
     return pt_record_begin(t, &pass, op, words, t->end, 0, 0);
+}
+
+void pt_record_identity(struct pt_thread *t, const struct pt_pass *about)
+{
+    uint64_t *w = mark_begin(t, PT_OP_identity, 5);
+    if (!w)
+        return;
+    *w++ = (uint64_t)about->fd;
+    pt_put_ident(w, about);
+    pt_pass_commit(t);
 }
 
 void pt_record_inherited(struct pt_thread *t, const char *path, int flags,
@@ -221,10 +332,7 @@ void pt_record_inherited(struct pt_thread *t, const char *path, int flags,
     *w++ = (uint64_t)AT_FDCWD;
     w = pt_put_string(w, path);
     *w++ = (uint64_t)flags;
-    *w++ = about->ident.handle;
-    *w++ = about->ident.dev;
-    *w++ = about->ident.ino;
-    *w++ = about->ident.size;
+    pt_put_ident(w, about);
     pt_pass_commit(t);
 }
 

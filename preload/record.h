@@ -15,20 +15,26 @@
 #define PT_HEAD_WORDS (sizeof(struct pt_rec) / sizeof(uint64_t))
 #define PT_SOMETIMES  (PT_RECF_CPU | PT_RECF_HELD | PT_RECF_BUSY | PT_RECF_POLLS)
 
+/* Among a pass' flags, not a record's: polls before it are not written yet. */
+#define PT_PASS_POLLING (1u << 31)
+
 /*
  * Room that is left when a record is begun: a signal handler that interrupts us there
  * may write one too, after we have looked how much there is.
  */
 #define PT_SLACK_BYTES (PT_REC_MAX_WORDS * sizeof(uint64_t))
 #define PT_AHEAD_BYTES 512
+#define PT_SHORT_GAP   (1u << 30) /* ticks, since the record before */
 
 /* ---- before the call ------------------------------------------------------------------ */
 
-/* A long gap, polls to write, a hold. */
-void pt_pass_begin_slow(struct pt_thread *t, struct pt_pass *pass, uint16_t op);
+/* A long gap, polls to write or to go on with, a hold; returns the phase. */
+enum pt_phase pt_pass_begin_slow(struct pt_thread *t, struct pt_pass *pass, uint16_t op, int again);
 
 PT_INLINE void pt_set_phase(struct pt_thread *t, enum pt_phase phase, uint16_t op)
 {
+    if (PT_UNLIKELY(t->inner) && phase != PT_PHASE_IO)
+        phase = PT_PHASE_INSIDE;
     atomic_store_explicit(&t->ring->phase, PT_PHASE_WORD(phase, op), memory_order_release);
 }
 
@@ -39,32 +45,65 @@ PT_INLINE enum pt_phase pt_phase_of(enum pt_class cls)
                                   : PT_PHASE_IO;
 }
 
-/* Clock, phase, and the hold if this I/O is to be held. */
-PT_INLINE void pt_pass_begin(struct pt_thread *t, struct pt_pass *pass, uint16_t op)
+/* The clock; 1 if there is more to do than usual. */
+PT_INLINE int pt_pass_clock(struct pt_thread *t, struct pt_pass *pass)
 {
     uint64_t now = pt_now(), gap = now - t->end;
     pass->begin = now;
     pass->flags = 0;
-    if (PT_UNLIKELY(gap > pt_ticks.long_time) || PT_UNLIKELY(t->poll.count) ||
-        PT_UNLIKELY(t->ring->hold_period))
-        pt_pass_begin_slow(t, pass, op);
-    else
-        t->short_time += gap;
-    pt_set_phase(t, pt_phase_of(pass->cls), op);
+    if (PT_UNLIKELY(gap > pt_ticks.long_time) || PT_UNLIKELY(t->polls) ||
+        PT_UNLIKELY(atomic_load_explicit(&t->ring->io_done, memory_order_relaxed) >= t->hold_next))
+        return 1;
+    t->short_time += gap;
+    return 0;
 }
+
+/*
+ * Clock, phase, and the hold if this I/O is to be held.  `again`, which is evaluated only if
+ * needed: the call may go on with pending polls, being a sync call that asks or the same look.
+ */
+#define pt_pass_begin(t, pass, op, again)                    \
+    do {                                                     \
+        enum pt_phase phase_ = pt_phase_of((pass)->cls);     \
+        if (PT_UNLIKELY(pt_pass_clock(t, pass)))             \
+            phase_ = pt_pass_begin_slow(t, pass, op, again); \
+        pt_set_phase(t, phase_, op);                         \
+    } while (0)
 
 /* ---- records ------------------------------------------------------------------------------ */
 
 /* Waits for room or drops; 0 if the event is lost. */
 int pt_make_room(struct pt_thread *t, uint64_t need);
+/* Takes a pt_reserve() back. */
+void *pt_no_place(struct pt_thread *t);
 /* Fills the ring's end, where the record did not fit, and takes the next place. */
-void *pt_wrap(struct pt_thread *t, uint64_t at, uint64_t need);
+void *pt_wrap(struct pt_thread *t, struct pt_open *open);
+/* Makes a place in the ring one to be skipped; it may go on at the ring's beginning. */
+void pt_put_pads(struct pt_thread *t, uint64_t at, uint64_t bytes);
 /* Says how many events were lost; -1 if there is still no room. */
 int pt_record_loss(struct pt_thread *t);
-/* The words that are there only sometimes; returns what is behind them. */
+/* The words that are there only sometimes: their number; writing them, returns what is behind. */
+unsigned pt_extra_words(uint32_t flags);
 uint64_t *pt_put_extras(uint64_t *w, const struct pt_pass *pass);
+/* The CPU time used since the clock was read last, less what short gaps and calls took, ns. */
+uint64_t pt_cpu_used(struct pt_thread *t, uint64_t at_most);
 /* CPU time of a long call. */
 void pt_measure_call(struct pt_thread *t, struct pt_pass *pass, uint64_t dur);
+
+/* ---- polls, as far as they are met here; poll.h has the rest ---- */
+
+enum pt_poll_next {
+    PT_POLL_NONE,    /* an ordinary call */
+    PT_POLL_PAUSED,  /* a sleep between two polls, perhaps */
+    PT_POLL_RESUMED, /* the pending look again */
+};
+
+/* Before a call: what is it to the pending polls?  They are written if it ends them. */
+enum pt_poll_next pt_poll_next(struct pt_thread *t, struct pt_pass *pass, int again);
+/* Writes them, and a sleep after them as one of its own; nothing if there are none. */
+void pt_polls_end(struct pt_thread *t);
+/* The same, where the sleep was before a poll that succeeded. */
+void pt_polls_answered(struct pt_thread *t);
 
 /*
  * Moves the thread's end of the ring, in one instruction where the processor has one:
@@ -83,6 +122,7 @@ PT_INLINE uint64_t pt_take(struct pt_thread *t, uint64_t bytes)
 /* Makes everything written so far visible, unless we have interrupted ourselves. */
 PT_INLINE void pt_pass_commit(struct pt_thread *t)
 {
+    t->open[(t->writing - 1) & (PT_MAX_OPEN - 1)].frame = NULL;
     if (PT_UNLIKELY(--t->writing))
         return;
     uint64_t old = atomic_load_explicit(&t->ring->head, memory_order_relaxed), head;
@@ -90,41 +130,54 @@ PT_INLINE void pt_pass_commit(struct pt_thread *t)
         head = *(volatile uint64_t *)&t->reserved;
         atomic_store_explicit(&t->ring->head, head, memory_order_release);
     } while (PT_UNLIKELY(head != *(volatile uint64_t *)&t->reserved));
-    if (PT_UNLIKELY((old ^ head) & ((t->mask + 1) / 2)))
-        pt_bell_ring(); /* half a ring is full: time to drain it */
+    if (PT_UNLIKELY((old ^ head) & t->bell))
+        pt_bell_ring(); /* time to drain it */
+}
+
+/* The lines to come were last read by the watchdog, on another core. */
+PT_INLINE void pt_fetch_to_write(const void *line)
+{
+#if defined(__x86_64__)
+    __asm__ volatile("prefetchw %0" : : "m"(*(const char *)line)); /* gcc fetches to read */
+#else
+    __builtin_prefetch(line, 1);
+#endif
 }
 
 /* A place for `words` contiguous words; NULL if the event has to be dropped. */
 PT_INLINE struct pt_rec *pt_reserve(struct pt_thread *t, unsigned words)
 {
     uint64_t need = words * sizeof(uint64_t);
-    t->writing++;
-    if (PT_UNLIKELY(t->reserved + need + PT_SLACK_BYTES > t->limit) && !pt_make_room(t, need)) {
-        pt_pass_commit(t);
-        return NULL;
-    }
+    struct pt_open *open = &t->open[t->writing++ & (PT_MAX_OPEN - 1)];
+    *open = (struct pt_open){__builtin_frame_address(0), t->reserved, PT_NO_PLACE, need};
+    atomic_signal_fence(memory_order_seq_cst);
+    if (PT_UNLIKELY(t->reserved + need + PT_SLACK_BYTES > t->limit) && !pt_make_room(t, need))
+        return pt_no_place(t);
     uint64_t at = pt_take(t, need) & t->mask;
+    open->at = at;
+    atomic_signal_fence(memory_order_seq_cst);
     if (PT_UNLIKELY(at + need > t->mask + 1))
-        return pt_wrap(t, at, need);
-    /* The lines to come were last read by the watchdog, on another core. */
-    __builtin_prefetch(t->data + ((at + PT_AHEAD_BYTES) & t->mask), 1);
+        return pt_wrap(t, open);
+    pt_fetch_to_write(t->data + ((at + PT_AHEAD_BYTES) & t->mask));
     return (struct pt_rec *)(t->data + at);
 }
 
-/* Begins a record of a call that ended at `end`; returns where its fields go, or NULL. */
-PT_INLINE uint64_t *pt_record_begin(struct pt_thread *t, const struct pt_pass *pass, uint16_t op,
-                                    unsigned words, uint64_t end, int64_t ret, int err)
+/* The words of a record: head, errno or result, what there is sometimes, and the fields. */
+PT_INLINE unsigned pt_record_words(uint32_t flags, unsigned fields)
 {
-    if (PT_UNLIKELY(t->lost) && pt_record_loss(t))
-        return NULL;
-    uint32_t flags = pass->flags;
-    words += PT_HEAD_WORDS + 1; /* errno or result */
+    unsigned words = fields + PT_HEAD_WORDS + 1;
     if (PT_UNLIKELY(flags))
-        words += (unsigned)__builtin_popcount(flags & PT_SOMETIMES);
-    struct pt_rec *rec = pt_reserve(t, words);
-    if (PT_UNLIKELY(!rec))
-        return NULL;
+        words += pt_extra_words(flags);
+    return words;
+}
+
+/* Fills a record's place; returns where its fields go. */
+PT_INLINE uint64_t *pt_record_fill(const struct pt_thread *t, struct pt_rec *rec,
+                                   const struct pt_pass *pass, uint16_t op, unsigned words,
+                                   uint64_t end, int64_t ret, int err)
+{
     uint64_t *w = (uint64_t *)(rec + 1);
+    uint32_t flags = pass->flags;
     flags |= (pass->cls == PT_CLASS_SYNC ? PT_RECF_SYNC : 0) | (t->inner ? PT_RECF_INNER : 0) |
              (err ? PT_RECF_FAILED : 0);
     *rec = (struct pt_rec){op, (uint16_t)words, flags, pass->begin, end - pass->begin};
@@ -135,6 +188,24 @@ PT_INLINE uint64_t *pt_record_begin(struct pt_thread *t, const struct pt_pass *p
     if (PT_LIKELY(!err))
         *w++ = (uint64_t)ret;
     return w;
+}
+
+/* Begins a record of a call that ended at `end`; returns where its fields go, or NULL. */
+PT_INLINE uint64_t *pt_record_begin(struct pt_thread *t, struct pt_pass *pass, uint16_t op,
+                                    unsigned words, uint64_t end, int64_t ret, int err)
+{
+    if (PT_UNLIKELY(pass->flags) && pass->flags & PT_PASS_POLLING) {
+        pass->flags &= ~PT_PASS_POLLING;
+        pt_polls_answered(t);
+    }
+    if (PT_UNLIKELY(t->lost) && pt_record_loss(t))
+        return NULL;
+    words = pt_record_words(pass->flags, words);
+    struct pt_rec *rec = pt_reserve(t, words);
+    if (PT_UNLIKELY(!rec))
+        return NULL;
+    t->told = end;
+    return pt_record_fill(t, rec, pass, op, words, end, ret, err);
 }
 
 /*
@@ -164,17 +235,51 @@ PT_INLINE void pt_pass_done(struct pt_thread *t, const struct pt_pass *pass)
 {
     if (pass->cls == PT_CLASS_IO && !t->inner)
         pt_count(&t->ring->io_done);
-    pt_count(&t->ring->events);
+    if (pass->cls != PT_CLASS_IDLE) /* to sleep in a loop may be a way to wait */
+        pt_count(&t->ring->events);
     pt_set_phase(t, PT_PHASE_COMPUTE, 0);
+}
+
+/*
+ * Writes the short form of a record, of a call that began at `begin` and moved all of `len`
+ * bytes; 0 if it has to have the long one.
+ */
+PT_INLINE int pt_put_short(struct pt_thread *t, uint16_t op, int64_t fd_word, int64_t len,
+                           uint64_t begin, uint64_t dur)
+{
+    uint64_t told = t->told;
+    uint32_t fd = (uint32_t)fd_word, handle = (uint32_t)((uint64_t)fd_word >> 32);
+    if (dur >= PT_SHORT || begin - told > PT_SHORT_GAP || (uint64_t)len > UINT32_MAX ||
+        fd >= PT_SHORT_MAX_FD || handle >= PT_SHORT_MAX_HANDLE || t->lost || t->inner)
+        return 0;
+    struct pt_rec *place = pt_reserve(t, sizeof(struct pt_short) / sizeof(uint64_t));
+    if (PT_UNLIKELY(!place))
+        return 1; /* lost, and counted */
+    /* Was there a signal handler, whose records are between the last one and this? */
+    int between = t->told != told;
+    if (PT_UNLIKELY(between)) {
+        pt_put_pads(t, (uint64_t)((unsigned char *)place - t->data), sizeof(struct pt_short));
+    } else {
+        *(struct pt_short *)place =
+            (struct pt_short){op, (uint16_t)(PT_SHORT | dur), (uint32_t)begin,
+                              PT_SHORT_FILE(fd, handle), (uint32_t)len};
+        t->told = begin + dur;
+    }
+    pt_pass_commit(t);
+    return !between;
+}
+
+/* The words of IDENT, which end a record. */
+PT_INLINE void pt_put_ident(uint64_t *w, const struct pt_pass *about)
+{
+    w[0] = about->ident.handle;
+    w[1] = about->ident.dev;
+    w[2] = about->ident.ino;
+    w[3] = about->ident.size;
 }
 
 /* A string field: how many words it takes, and writing it. */
 unsigned pt_string_words(const char *s);
 uint64_t *pt_put_string(uint64_t *w, const char *s);
-
-/* Instead of pass_end: asked in vain.  A row of those becomes one event. */
-void pt_poll_failed(struct pt_thread *t, const struct pt_pass *pass, uint16_t op, unsigned words);
-/* Writes that event. */
-void pt_polls_end(struct pt_thread *t);
 
 #endif

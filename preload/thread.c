@@ -1,13 +1,18 @@
 #include "config.h"
 
 #include <dlfcn.h>
+#include <limits.h>
 #include <link.h>
 #include <pthread.h>
 #include <string.h>
+#include <threads.h>
 
+#include "preload/mpi.h"
+#include "common/spec.h"
 #include "preload/process.h"
+#include "preload/stream.h"
 #include "preload/sys.h"
-#include "preload/tracer.h"
+#include "preload/record.h"
 
 __thread struct pt_thread pt_self __attribute__((tls_model("initial-exec")));
 struct pt_ticks pt_ticks = {.long_time = PT_LONG_NS};
@@ -17,19 +22,21 @@ static void ring_begin(struct pt_thread *t, struct pt_ring *ring, uint32_t numbe
 {
     t->ring = ring;
     t->data = ring->data;
-    t->mask = pt_process_shm()->ring_size - 1;
-    t->limit = t->mask + 1;
-    t->reserved = 0;
+    t->mask = pt_process_memory()->ring_size - 1;
+    t->reserved = atomic_load(&ring->head); /* a thread before us may have used it */
+    t->told = 0;
+    pt_record_ring(t);
     t->end = pt_now();
     t->cpu_at = pt_clock(CLOCK_THREAD_CPUTIME_ID);
     t->short_time = 0;
-    ring->tid = (int32_t)pt_sys(SYS_gettid);
-    ring->thread = (int32_t)number;
-    ring->start = t->end;
-    const struct pt_shm *shm = pt_process_shm();
-    if (shm->hold_thread < 0 || shm->hold_thread == (int32_t)number)
-        ring->hold_period = shm->hold_period;
+    struct pt_name name = {ring->name.rank, ring->name.process, (int32_t)number};
+    pt_hold_prepare(t, &name);
+    atomic_store(&ring->tid, (int32_t)pt_sys(SYS_gettid));
+    atomic_store(&ring->thread, (int32_t)number);
+    atomic_store(&ring->io_done, 0);
+    pt_set_phase(t, PT_PHASE_COMPUTE, 0);
     t->state = PT_THREAD_READY;
+    pt_record_thread(t, number);
     atomic_store_explicit(&ring->state, PT_SLOT_LIVE, memory_order_release);
 }
 
@@ -37,8 +44,10 @@ void pt_thread_begin(struct pt_thread *t)
 {
     uint32_t number;
     t->state = PT_THREAD_OFF; /* until it has its ring: we may be called again below */
-    pt_process_begin();
-    struct pt_ring *ring = pt_process_slot(&number);
+    int fd = pt_process_begin();
+    struct pt_ring *ring = pt_process_ring(fd, &number);
+    if (fd >= 0)
+        pt_sys(SYS_close, fd);
     if (ring)
         ring_begin(t, ring, number);
 }
@@ -55,19 +64,23 @@ void pt_thread_begin(struct pt_thread *t)
 struct start {
     _Atomic int taken;
     void *(*routine)(void *);
+    thrd_start_t c11_routine; /* of a thread of C11's, in place of routine */
     void *arg;
     struct pt_ring *ring; /* NULL: not traced (a thread of the MPI library) */
     uint32_t number;
 };
 
 static struct start starts[MAX_STARTS];
+static _Atomic int nstarts; /* how many of them were ever used */
 
 static struct start *start_get(void)
 {
     for (int i = 0; i < MAX_STARTS; i++) {
         int no = 0;
-        if (atomic_compare_exchange_strong(&starts[i].taken, &no, 1))
+        if (atomic_compare_exchange_strong(&starts[i].taken, &no, 1)) {
+            pt_raise(&nstarts, i + 1);
             return &starts[i];
+        }
     }
     return NULL;
 }
@@ -77,22 +90,103 @@ static void thread_end(void *arg)
 {
     (void)arg;
     pt_record_exit(&pt_self);
+    pt_mpi_thread_end(&pt_self);
+}
+
+/*
+ * The thread's ring can serve the next one when no destructor of the thread's data can do
+ * I/O any more: those are called several times, as long as there are new data, so we hold
+ * out to the last.
+ */
+static pthread_key_t last_key;
+static _Atomic int last_key_state; /* NO_KEY, MAKING_KEY, HAVE_KEY */
+
+enum { NO_KEY, MAKING_KEY, HAVE_KEY };
+
+static void thread_gone(void *turn)
+{
+    intptr_t next = (intptr_t)turn + 1;
+    if (next < PTHREAD_DESTRUCTOR_ITERATIONS && !pthread_setspecific(last_key, (void *)next))
+        return;
+    if (pt_self.state != PT_THREAD_READY)
+        return;
+    pt_record_exit(&pt_self);
+    pt_self.state = PT_THREAD_OFF;
+    pt_process_ring_done(pt_self.ring);
+}
+
+/* For the first thread that is created: most programs have none. */
+static void make_last_key(void)
+{
+    int no = NO_KEY;
+    if (!atomic_compare_exchange_strong(&last_key_state, &no, MAKING_KEY))
+        return;
+    /* A key beyond the first 32 would make the C library allocate in every thread. */
+    if (!pthread_key_create(&last_key, thread_gone) && last_key < 32)
+        atomic_store(&last_key_state, HAVE_KEY);
+}
+
+/* In the new thread: takes over what its creator left in the table. */
+static struct start start_take(void *arg)
+{
+    struct start start = *(struct start *)arg;
+    atomic_store(&((struct start *)arg)->taken, 0);
+
+    if (start.ring) {
+        ring_begin(&pt_self, start.ring, start.number);
+        if (atomic_load(&last_key_state) == HAVE_KEY)
+            pthread_setspecific(last_key, (void *)1);
+    } else
+        pt_self.state = PT_THREAD_OFF;
+    return start;
 }
 
 static void *thread_main(void *arg)
 {
-    struct start start = *(struct start *)arg;
+    struct start start = start_take(arg);
     void *ret;
-    atomic_store(&((struct start *)arg)->taken, 0);
 
-    if (start.ring)
-        ring_begin(&pt_self, start.ring, start.number);
-    else
-        pt_self.state = PT_THREAD_OFF;
     pthread_cleanup_push(thread_end, NULL);
     ret = start.routine(start.arg);
     pthread_cleanup_pop(1);
     return ret;
+}
+
+static int c11_thread_main(void *arg)
+{
+    struct start start = start_take(arg);
+    int ret;
+
+    pthread_cleanup_push(thread_end, NULL);
+    ret = start.c11_routine(start.arg);
+    pthread_cleanup_pop(1);
+    return ret;
+}
+
+/* In the creator: numbers the new thread; NULL if there is nothing to tell it. */
+static struct start *start_make(void *arg)
+{
+    struct start *start = pt_process_memory() ? start_get() : NULL;
+    if (!start)
+        return NULL;
+    make_last_key();
+    start->arg = arg;
+    start->ring = pt_thread_traced(&pt_self) ? pt_process_ring(-1, &start->number) : NULL;
+    if (start->ring) {
+        atomic_store(&start->ring->thread, (int32_t)start->number);
+        atomic_store(&start->ring->state, PT_SLOT_COMING);
+    }
+    return start;
+}
+
+/* There is no new thread. */
+static void start_drop(struct start *start)
+{
+    if (start->ring) {
+        atomic_store(&start->ring->state, PT_SLOT_ENDED);
+        pt_process_ring_done(start->ring);
+    }
+    atomic_store(&start->taken, 0);
 }
 
 PT_EXPORT int pthread_create(pthread_t *thread, const pthread_attr_t *attr,
@@ -105,31 +199,52 @@ int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*routin
     if (!real)
         real = (int (*)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *))pt_real(
             "pthread_create");
-    struct start *start = pt_process_shm() ? start_get() : NULL;
+    struct start *start = start_make(arg);
     if (!start)
         return real(thread, attr, routine, arg);
     start->routine = routine;
-    start->arg = arg;
-    start->ring = pt_thread_traced(&pt_self) ? pt_process_slot(&start->number) : NULL;
     int rc = real(thread, attr, thread_main, start);
     if (rc)
-        atomic_store(&start->taken, 0);
+        start_drop(start);
+    return rc;
+}
+
+/* libc's does not go through pthread_create where we could see it. */
+PT_EXPORT int thrd_create(thrd_t *thread, thrd_start_t routine, void *arg)
+{
+    static int (*real)(thrd_t *, thrd_start_t, void *);
+    if (!real)
+        real = (int (*)(thrd_t *, thrd_start_t, void *))pt_real("thrd_create");
+    struct start *start = start_make(arg);
+    if (!start)
+        return real(thread, routine, arg);
+    start->c11_routine = routine;
+    int rc = real(thread, c11_thread_main, start);
+    if (rc != thrd_success)
+        start_drop(start);
     return rc;
 }
 
 /* ---- the process' life ----------------------------------------------------------- */
 
+/*
+ * Where I/Os are held the child must be known at once: it may be what the others wait for.
+ * Otherwise it is if it makes a call, most only call exec.
+ */
 static void forked(void)
 {
     pt_process_forked();
     pt_fds_forked();
     pt_thread_forked();
+    const struct pt_memory *memory = pt_process_memory();
+    if (memory && memory->throttle != PT_THROTTLE_NONE)
+        pt_thread_begin(&pt_self);
 }
 
 void pt_thread_forked(void)
 {
     memset(&pt_self, 0, sizeof(pt_self));
-    for (int i = 0; i < MAX_STARTS; i++)
+    for (int i = 0; i < atomic_load(&nstarts); i++)
         atomic_store(&starts[i].taken, 0);
 }
 
@@ -138,25 +253,30 @@ __attribute__((constructor)) static void begin(void)
     pt_wrap_resolve();
     if (pt_self.state == PT_THREAD_NEW)
         pt_thread_begin(&pt_self);
-    if (pt_process_shm())
+    if (pt_process_memory())
         pthread_atfork(NULL, NULL, forked);
 }
 
 __attribute__((destructor)) static void end(void)
 {
+    pt_streams_end();
     pt_record_exit(&pt_self);
 }
 
 /* ---- the real functions ------------------------------------------------------------ */
 
-/* The condition variables of old programs have another layout: ours are the newer. */
+/*
+ * The condition variables of old programs have another layout: ours are the newer.  Calls on
+ * them that came later have only one.
+ */
 void *pt_real(const char *name)
 {
+    void *real = NULL;
 #if defined(__x86_64__)
     if (!strncmp(name, "pthread_cond_", 13))
-        return dlvsym(RTLD_NEXT, name, "GLIBC_2.3.2");
+        real = dlvsym(RTLD_NEXT, name, "GLIBC_2.3.2");
 #endif
-    return dlsym(RTLD_NEXT, name);
+    return real ? real : dlsym(RTLD_NEXT, name);
 }
 
 static int find_libmpi(struct dl_phdr_info *info, size_t size, void *found)

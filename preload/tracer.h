@@ -7,7 +7,7 @@
 #define PT_TRACER_H
 
 #include <stdint.h>
-#include <stdio.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #include "common/ring.h"
@@ -20,7 +20,7 @@
  * A gap or call longer than this is also measured with the thread's CPU clock;
  * a shorter one is taken to have been on the CPU throughout.
  */
-#define PT_LONG_NS 20000
+#define PT_LONG_NS 50000
 
 enum pt_thread_state { PT_THREAD_NEW, PT_THREAD_READY, PT_THREAD_OFF };
 
@@ -32,14 +32,29 @@ struct pt_pass {
     uint64_t begin;
     uint64_t cpu; /* of the gap before */
     uint64_t hold;
-    uint64_t busy; /* CPU time of the call */
-    uint64_t polls;
-    struct { /* of an open */
+    uint64_t busy;          /* CPU time of the call */
+    uint64_t polls, waited; /* those before this call, and ticks since the first began */
+    struct {                /* of an open */
         uint32_t handle;
         uint64_t dev, ino, size;
     } ident;
 };
 
+/*
+ * A record that is being written: a signal handler that interrupts this may leave by
+ * siglongjmp, and then nobody would ever end it (jump.c).
+ */
+struct pt_open {
+    const char *frame; /* of the wrapper that writes it; NULL: just begun, or ended */
+    uint64_t from;     /* the ring's end before it */
+    uint64_t at;       /* its place, PT_NO_PLACE: none yet */
+    uint64_t bytes;
+};
+
+#define PT_MAX_OPEN 8 /* a power of two; so many signals in one another are not met */
+#define PT_NO_PLACE UINT64_MAX
+
+/* What every event needs comes first, and together. */
 struct pt_thread {
     enum pt_thread_state state;
     int below_mpi; /* depth of MPI calls we are in: calls there are the library's */
@@ -51,16 +66,33 @@ struct pt_thread {
     uint64_t limit;      /* up to where there is room, as far as we know */
     uint64_t reserved;   /* the ring's end as we see it; published when nothing is written */
     uint64_t end;        /* of the last event */
-    uint64_t cpu_at;     /* the CPU clock when it was read last */
-    uint64_t short_time; /* ticks since then in gaps and calls too short to read it */
+    uint64_t told;       /* of the last record that is in the ring, or earlier */
+    uint64_t short_time; /* ticks since cpu_at in gaps and calls too short to read the CPU clock */
     uint64_t lost;       /* events dropped since the last one written */
-    struct {             /* unsuccessful polls in a row */
-        uint64_t count;
-        uint16_t op;
-        unsigned words;
-        uint64_t values[PT_MAX_FIELDS]; /* of the first one */
+    uint64_t hold_next;  /* number of the next I/O to be held */
+    uint64_t polls;      /* unsuccessful so far and not over, 0: none */
+    uint64_t bell;       /* a power of two: after so many bytes the watchdog is called */
+    struct pt_open open[PT_MAX_OPEN]; /* the records being written, the outermost first */
+    uint64_t cpu_at;                  /* the CPU clock when it was read last */
+    uint64_t ready;                   /* so many bytes of the ring have their pages in place */
+    int rounds; /* through a part of the ring, as long as the watchdog keeps up */
+    const struct pt_plan_entry *plan, *plan_end; /* the holds after that, if there is a plan */
+    struct {                                     /* polls that are not over: poll.c */
+        uint16_t op;                             /* of the first */
+        int look;                                /* at a name: an I/O event, otherwise a sync one */
+        int busy;                  /* being changed: not for a signal handler to touch */
+        unsigned serial, compared; /* of what is pending; of that which the next call is like */
+        unsigned words;            /* of the pending record */
+        uint64_t end;              /* of the last */
+        uint64_t *counts, *row;    /* in the record: CPU time, polls, waited; the row's */
         struct pt_pass first;
+        struct pt_pass sleep; /* after the last poll, if slept is not 0 */
+        uint16_t sleep_op;
+        unsigned sleep_words;
+        uint64_t slept, slept_cpu; /* ticks, ns */
     } poll;
+    void *scratch; /* of mpi.c, for calls with many requests */
+    size_t scratch_bytes;
 };
 
 extern __thread struct pt_thread pt_self __attribute__((tls_model("initial-exec")));
@@ -101,10 +133,18 @@ static inline uint64_t pt_to_ns(uint64_t ticks)
     return pt_ticks.tsc ? (uint64_t)((unsigned __int128)ticks * pt_ticks.mult >> 32) : ticks;
 }
 
+/* Makes it at least that; tables are walked up to such a mark, not to their end. */
+static inline void pt_raise(_Atomic int *mark, int value)
+{
+    int old = atomic_load_explicit(mark, memory_order_relaxed);
+    while (old < value && !atomic_compare_exchange_weak(mark, &old, value))
+        ;
+}
+
 /* ---- process.c, thread.c --------------------------------------------------- */
 
-/* The process' shared memory; NULL: not traced. */
-struct pt_shm *pt_process_shm(void);
+/* The memory shared with the watchdog; NULL: not traced. */
+struct pt_memory *pt_process_memory(void);
 
 /* Gives the calling thread its ring; afterwards its state is READY or OFF. */
 void pt_thread_begin(struct pt_thread *t);
@@ -129,16 +169,31 @@ void *pt_real_mpi(const char *name);
 
 /* ---- record.c (the frequent part is in record.h) ------------------------------------------- */
 
-/* Records the thread's end, once. */
+/* Says which thread writes into the ring from now on. */
+void pt_record_thread(struct pt_thread *t, uint32_t number);
+/* The thread has got its ring: nothing is known yet about room in it. */
+void pt_record_ring(struct pt_thread *t);
+/* Records the thread's end; events may follow all the same. */
 void pt_record_exit(struct pt_thread *t);
 /* Records a descriptor that was there before us. */
+void pt_record_identity(struct pt_thread *t, const struct pt_pass *about);
 void pt_record_inherited(struct pt_thread *t, const char *path, int flags,
                          const struct pt_pass *pass);
 
 /* Records that something will not be seen: why, and of which program. */
 void pt_record_blind(struct pt_thread *t, const char *reason, const char *path);
 
+/* ---- syscall.c --------------------------------------------------------------- */
+
+/* Says once that this process' I/O goes where it cannot be followed. */
+void pt_say_blind(const char *reason);
+
 /* ---- hold.c ------------------------------------------------------------------ */
+
+/* Finds out which I/Os of this node are to be held. */
+void pt_hold_prepare(struct pt_thread *t, const struct pt_name *name);
+/* Steps to the next of them behind that one. */
+void pt_hold_advance(struct pt_thread *t, uint64_t io_event);
 
 /* Waits until the watchdog lets this I/O go; returns how long, ns. */
 uint64_t pt_hold(struct pt_thread *t, uint16_t op);
@@ -152,7 +207,13 @@ int pt_watchdog_alive(void);
 /* What a descriptor stands for: kind in the low byte, handle in the high half. */
 #define PT_MAX_FDS 65536
 
-enum pt_fd_kind { PT_FD_UNKNOWN, PT_FD_FILE, PT_FD_CHANNEL, PT_FD_IGNORED };
+enum pt_fd_kind {
+    PT_FD_UNKNOWN,
+    PT_FD_FILE,
+    PT_FD_CHANNEL,
+    PT_FD_IGNORED,
+    PT_FD_NEW, /* opened; what it is will be seen when it is used */
+};
 
 extern _Atomic uint64_t pt_fd_table[PT_MAX_FDS] __attribute__((visibility("hidden")));
 
@@ -178,6 +239,15 @@ static inline int pt_fds_class(struct pt_thread *t, int fd, struct pt_pass *pass
 int pt_fds_closing(struct pt_thread *t, int fd, struct pt_pass *pass);
 /* A file was opened: numbers the handle and fills pass->ident. */
 void pt_fds_opened(int fd, struct pt_pass *pass);
+/*
+ * The same for an open that many programs follow by an fstat of their own: numbers the handle,
+ * and the rest is recorded with the first use.
+ */
+void pt_fds_opened_just_now(int fd, struct pt_pass *pass);
+/* As pt_fds_class(), for an fstat, which tells what a new descriptor is. */
+int pt_fds_class_of_stat(struct pt_thread *t, int fd, struct pt_pass *pass);
+/* The fstat has succeeded; -1 if it was not about a file. */
+int pt_fds_stated(struct pt_thread *t, int fd, const struct stat *st);
 /* An open whose name is not traced gave this descriptor. */
 void pt_fds_ignore(int fd);
 /* The word of a descriptor, whatever it stands for. */
@@ -188,15 +258,12 @@ void pt_fds_closed_range(unsigned first, unsigned last);
 int64_t pt_fds_copied(int64_t fd_word, int fd2);
 void pt_fds_forked(void);
 
-/* ---- manual.c ------------------------------------------------------------------- */
-
-/* Where the stream is, without an event; 0 if it has no position. */
-int64_t pt_position(FILE *f);
-
 /* ---- filter.c ------------------------------------------------------------------- */
 
-/* Reads the filters of the process' memory, before anything is traced. */
-void pt_filter_prepare(const struct pt_shm *shm);
+/* Reads the filters of files, before anything is traced. */
+void pt_filter_prepare(const char *list);
+/* Is a program of that name traced? */
+int pt_filter_program(const char *list, const char *exe);
 /* Is a file of that name traced? */
 int pt_filter_path(const char *path);
 

@@ -84,6 +84,13 @@ int64_t posix_fdatasync(const struct engine_call *c)
     return fdatasync(c->live.fd);
 }
 
+int64_t posix_sync(const struct engine_call *c)
+{
+    (void)c;
+    sync();
+    return 0;
+}
+
 int64_t posix_syncfs(const struct engine_call *c)
 {
     return syncfs(c->live.fd);
@@ -181,10 +188,7 @@ int64_t posix_mmap(const struct engine_call *c)
 /* The program may unmap, or sync, what is not replayed: a device. */
 int64_t posix_munmap(const struct engine_call *c)
 {
-    size_t len;
-    void *p = mappings_take(c->mappings, c->process, c->event->addr, &len);
-
-    return p ? munmap(p, len) : 0;
+    return mappings_cut(c->mappings, c->process, c->event->addr, (size_t)c->event->len);
 }
 
 int64_t posix_msync(const struct engine_call *c)

@@ -26,6 +26,7 @@ const struct engine engine_posix = {
             [PT_REPLAY_MMAP] = posix_mmap,
             [PT_REPLAY_MUNMAP] = posix_munmap,
             [PT_REPLAY_MSYNC] = posix_msync,
+            [PT_REPLAY_SYNC] = posix_sync,
             [PT_REPLAY_SYNCFS] = posix_syncfs,
             [PT_REPLAY_SYNCRANGE] = posix_syncrange,
             [PT_REPLAY_TRUNCATENAME] = posix_truncatename,

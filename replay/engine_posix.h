@@ -8,7 +8,7 @@
 
 /* engine_data.c: on descriptors */
 engine_fn posix_close, posix_dup, posix_read, posix_write, posix_pread, posix_pwrite, posix_seek;
-engine_fn posix_fsync, posix_fdatasync, posix_syncfs, posix_syncrange, posix_truncate;
+engine_fn posix_fsync, posix_fdatasync, posix_sync, posix_syncfs, posix_syncrange, posix_truncate;
 engine_fn posix_allocate, posix_advise, posix_readahead, posix_sendfile, posix_copyrange;
 engine_fn posix_mmap, posix_munmap, posix_msync;
 engine_fn posix_fstat, posix_fstatfs, posix_fchmod, posix_futime, posix_fattribute;

@@ -100,18 +100,46 @@ void *mappings_find(struct mappings *m, uint32_t process, uint64_t addr, size_t 
     return live;
 }
 
-void *mappings_take(struct mappings *m, uint32_t process, uint64_t addr, size_t *len)
+/* Takes [from, to) of the trace's addresses out of list[i]; what is left on both sides stays. */
+static int cut(struct mappings *m, size_t i, uint64_t from, uint64_t to)
 {
-    struct mapping *p;
-    void *live = NULL;
+    struct mapping whole = m->list[i], behind = whole;
+    uint64_t end = whole.addr + whole.len;
+
+    if (from < whole.addr)
+        from = whole.addr;
+    if (to > end)
+        to = end;
+    if (from > whole.addr && to < end && m->n == m->size && grow(m))
+        return -1;
+    behind.addr = to;
+    behind.len = (size_t)(end - to);
+    behind.live = whole.live + (to - whole.addr);
+    if (from > whole.addr) {
+        m->list[i].len = (size_t)(from - whole.addr);
+        if (behind.len)
+            m->list[m->n++] = behind;
+    } else if (behind.len) {
+        m->list[i] = behind;
+    } else {
+        memmove(&m->list[i], &m->list[i + 1], (m->n - i - 1) * sizeof(whole));
+        m->n--;
+    }
+    return munmap(whole.live + (from - whole.addr), (size_t)(to - from));
+}
+
+int mappings_cut(struct mappings *m, uint32_t process, uint64_t addr, size_t len)
+{
+    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), to = addr + (len + page - 1) / page * page;
+    int rc = 0;
 
     pthread_mutex_lock(&m->lock);
-    p = find(m, process, addr);
-    if (p && p->addr == addr) {
-        live = p->live;
-        *len = p->len;
-        memmove(p, p + 1, (size_t)(&m->list[m->n--] - (p + 1)) * sizeof(*p));
+    for (size_t i = m->n; i-- > 0;) {
+        const struct mapping *p = &m->list[i];
+
+        if (p->process == process && addr < p->addr + p->len && p->addr < to)
+            rc |= cut(m, i, addr, to);
     }
     pthread_mutex_unlock(&m->lock);
-    return live;
+    return rc;
 }

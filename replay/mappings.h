@@ -21,7 +21,10 @@ int mappings_add(struct mappings *m, uint32_t process, uint64_t addr, size_t len
 /* The mapping that `addr` is in; *len is what follows in it.  NULL if there is none. */
 void *mappings_find(struct mappings *m, uint32_t process, uint64_t addr, size_t *len);
 
-/* The mapping that begins at `addr`, for the caller to unmap.  NULL if there is none. */
-void *mappings_take(struct mappings *m, uint32_t process, uint64_t addr, size_t *len);
+/*
+ * Unmaps what stands for those bytes: a part of a mapping, or several.  -1 and errno if
+ * that fails; unmapping what is not there is none.
+ */
+int mappings_cut(struct mappings *m, uint32_t process, uint64_t addr, size_t len);
 
 #endif

@@ -90,15 +90,14 @@ static bool may_differ(enum pt_replay replay, const struct pt_store_event *ev)
 static void compare(struct node_run *r, uint64_t i, enum pt_replay replay, int64_t ret, int err)
 {
     const struct pt_store_event *ev = &r->node->events[i];
-    bool failed = op_failed(replay, ev);
+    bool failed = ev->err != 0;
 
     if (may_differ(replay, ev))
         return;
     /* A link of which only its target is known is a file here. */
     if (ret < 0 && !failed && !(replay == PT_REPLAY_READLINK && err == EINVAL))
         note(&r->errors, i, ret, err);
-    else if (ret < 0 ? err != (ev->err ? ev->err : (int)ev->ret)
-                     : failed || (is_exact(replay, ev) && ret != ev->ret))
+    else if (ret < 0 ? err != ev->err : failed || (is_exact(replay, ev) && ret != ev->ret))
         note(&r->mismatches, i, ret, err);
 }
 

@@ -23,6 +23,7 @@ const uint16_t op_traits[PT_NREPLAYS] = {
     [PT_REPLAY_MMAP] = OP_FD,
     [PT_REPLAY_MUNMAP] = 0,
     [PT_REPLAY_MSYNC] = 0,
+    [PT_REPLAY_SYNC] = 0,
     [PT_REPLAY_SYNCFS] = OP_FD,
     [PT_REPLAY_SYNCRANGE] = OP_FD,
     [PT_REPLAY_TRUNCATENAME] = OP_NAME,

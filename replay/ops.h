@@ -39,10 +39,4 @@ static inline bool op_uses_descriptor(enum pt_replay op, const struct pt_store_e
     return op_is(op, OP_FD) || (op_is(op, OP_NAME) && !op_is(op, OP_OPENS) && ev->handle != 0);
 }
 
-/* Whether the call failed in the trace; some calls return the reason. */
-static inline bool op_failed(enum pt_replay op, const struct pt_store_event *ev)
-{
-    return ev->err || ((op == PT_REPLAY_ALLOCATE || op == PT_REPLAY_ADVISE) && ev->ret > 0);
-}
-
 #endif

@@ -10,6 +10,7 @@
 /* srun, sbatch, salloc: as the user, before anything is submitted. */
 int pt_local_init(int argc, char **argv);
 int pt_local_option(const char *spec);
+int pt_local_user_init(spank_t sp); /* srun only; the step is there, not yet launched */
 int pt_local_exit(void);
 
 /* slurmstepd.  Whatever goes wrong there is logged, and the result is 0. */

@@ -52,9 +52,14 @@ int pt_options_argument(struct pt_options *o, const char *arg, struct pt_err *er
                       arg);
 }
 
+const char *pt_options_conf_path(const struct pt_options *o)
+{
+    return o && o->conf_path[0] ? o->conf_path : DEFAULT_CONF;
+}
+
 int pt_options_load(struct pt_options *o, struct pt_err *err)
 {
-    const char *path = o->conf_path[0] ? o->conf_path : DEFAULT_CONF;
+    const char *path = pt_options_conf_path(o);
 
     pt_conf_destroy(o->conf);
     if (pt_conf_load(path, &o->conf, err) == 0)
@@ -94,6 +99,27 @@ static void add_list(struct text *t, const char *item, const struct pt_conf_list
         add_item(t, item, list->item[i]);
 }
 
+/* Defaults that the site has not set, where they lie beyond its limits. */
+static void add_limits(struct text *t, const struct pt_conf *conf)
+{
+    char number[PT_SPEC_NUMBER];
+    struct pt_spec standard;
+    uint64_t period;
+
+    pt_spec_init(&standard);
+    period = standard.period < conf->min_period ? conf->min_period : standard.period;
+    if (conf->max_period && period > conf->max_period)
+        period = conf->max_period;
+    if (!conf->period && period != standard.period) {
+        snprintf(number, sizeof(number), "%llu", (unsigned long long)period);
+        add_item(t, "period=", number);
+    }
+    if (!conf->buffer && conf->max_buffer && conf->max_buffer < standard.buffer)
+        add_item(t, "buffer=", pt_spec_format_size(number, conf->max_buffer));
+    if (conf->max_hold && conf->max_hold < standard.hold_max)
+        add_item(t, "hold-max=", pt_spec_format_time(number, conf->max_hold));
+}
+
 /* The site's items, then `request`: parsed into *spec, and as text. */
 static int combine(const struct pt_conf *conf, const char *request, struct pt_spec *spec,
                    char text[PT_SPEC_MAX], struct pt_err *err)
@@ -102,6 +128,7 @@ static int combine(const struct pt_conf *conf, const char *request, struct pt_sp
 
     text[0] = '\0';
     if (conf) {
+        add_limits(&t, conf);
         add_item(&t, "period=", conf->period);
         add_item(&t, "buffer=", conf->buffer);
         add_item(&t, "out=", conf->output);
@@ -116,12 +143,28 @@ static int combine(const struct pt_conf *conf, const char *request, struct pt_sp
     return pt_spec_parse(spec, text, err);
 }
 
+int pt_options_combine(const struct pt_options *o, const char *request, char text[PT_SPEC_MAX],
+                       struct pt_err *err)
+{
+    struct pt_spec spec;
+
+    return combine(o->conf, request, &spec, text, err);
+}
+
+/* Is a user's request in accord with the site's wishes?  off always is. */
+static int judge(const struct pt_options *o, const struct pt_spec *spec, struct pt_err *err)
+{
+    if (!o->conf || spec->off)
+        return 0;
+    return pt_policy_judge(o->conf, o->who_known ? &o->who : NULL, spec, err);
+}
+
 int pt_options_request(struct pt_options *o, const char *text, struct pt_err *err)
 {
     struct pt_spec spec;
     char combined[PT_SPEC_MAX];
 
-    if (combine(o->conf, text, &spec, combined, err) < 0)
+    if (combine(o->conf, text, &spec, combined, err) < 0 || judge(o, &spec, err) < 0)
         return -1;
     strcpy(o->request, text);
     o->requested = 1;
@@ -132,12 +175,13 @@ int pt_options_decide(const struct pt_options *o, const char *env, struct pt_spe
                       char text[PT_SPEC_MAX], struct pt_err *err)
 {
     const char *request = o->requested ? o->request : env;
+    int asked = request != NULL;
 
-    if (!request && o->conf)
-        request = o->conf->default_spec;
+    if (!asked && o->conf)
+        request = pt_policy_unasked(o->conf, o->who_known ? &o->who : NULL);
     if (!request)
         return 0;
-    if (combine(o->conf, request, spec, text, err) < 0)
+    if (combine(o->conf, request, spec, text, err) < 0 || (asked && judge(o, spec, err) < 0))
         return -1;
     return !spec->off;
 }
@@ -177,4 +221,24 @@ int pt_options_ld_preload(const char *old, const char *library, char *out, size_
     n = there ? snprintf(out, size, "%s", old)
               : snprintf(out, size, "%s%s%s", old, *old ? ":" : "", library);
     return (size_t)n < size ? 0 : -1;
+}
+
+void pt_options_ld_preload_without(const char *old, const char *library, char *out)
+{
+    static const char separators[] = ": ";
+    size_t length = strlen(library);
+    char *end = out;
+
+    for (const char *s = old + strspn(old, separators); *s; s += strspn(s, separators)) {
+        size_t span = strcspn(s, separators);
+
+        if (span != length || memcmp(s, library, length) != 0) {
+            if (end != out)
+                *end++ = ':';
+            memcpy(end, s, span);
+            end += span;
+        }
+        s += span;
+    }
+    *end = '\0';
 }

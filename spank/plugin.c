@@ -54,6 +54,11 @@ int slurm_spank_init_post_opt(spank_t sp, int argc, char **argv)
     return spank_context() == S_CTX_REMOTE ? pt_remote_init_post_opt(sp) : 0;
 }
 
+int slurm_spank_local_user_init(spank_t sp, int argc, char **argv)
+{
+    return pt_local_user_init(sp);
+}
+
 int slurm_spank_user_init(spank_t sp, int argc, char **argv)
 {
     return pt_remote_user_init(sp);

@@ -24,16 +24,18 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "spank/cgroup.h"
 #include "spank/watchd.h"
 
-#define GRACE_MS 1000 /* between SIGTERM and SIGKILL, and after that */
+#define LONGEST_MS 120000 /* for the end, whatever it says */
+#define GRACE_MS   1000   /* between SIGTERM and SIGKILL, and after that */
 
 struct pt_watchd {
     int fd;
     pid_t pid;
     uid_t uid;
     size_t used;
-    char buf[1024]; /* what was read and is not yet a line */
+    char buf[PT_WATCHD_LINE]; /* what was read and is not yet a line */
 };
 
 /* ---- the child --------------------------------------------------------------- */
@@ -97,6 +99,7 @@ static int become_user(const struct pt_watchd_how *how)
         if (seteuid(0) < 0)
             return -1;
         reset_oom_score();
+        pt_cgroup_leave();
         if (setgroups(how->ngroups, how->groups) < 0 ||
             setresgid(how->gid, how->gid, how->gid) < 0 ||
             setresuid(how->uid, how->uid, how->uid) < 0)
@@ -244,15 +247,19 @@ static int fill(struct pt_watchd *w, long deadline)
     return 1;
 }
 
+enum { TOOK_TEXT = 1, TOOK_WAIT = 2 };
+
 /*
  * Takes "WORD TEXT\n" lines out of the buffer; the text of the last one that begins
- * with `word` is copied, without control characters.  1 if there was one.
+ * with `word` is copied, without control characters.  Says whether there was one, and
+ * whether there was a "wait".  Whatever else there is comes from somebody who has got
+ * hold of the user's end.
  */
 static int take_lines(struct pt_watchd *w, const char *word, char *text, size_t size)
 {
     size_t length = strlen(word);
     char *end;
-    int found = 0;
+    int took = 0;
 
     while ((end = memchr(w->buf, '\n', w->used))) {
         *end = '\0';
@@ -262,12 +269,14 @@ static int take_lines(struct pt_watchd *w, const char *word, char *text, size_t 
                 if ((unsigned char)*p < ' ' || *p == 0x7f)
                     *p = '?';
             }
-            found = 1;
+            took |= TOOK_TEXT;
         }
+        if (strcmp(w->buf, "wait") == 0)
+            took |= TOOK_WAIT;
         w->used -= end + 1 - w->buf;
         memmove(w->buf, end + 1, w->used);
     }
-    return found;
+    return took;
 }
 
 /* ---- starting --------------------------------------------------------------------- */
@@ -307,7 +316,7 @@ static int wait_ready(struct pt_watchd *w, const char *program, int timeout_ms, 
             memmove(w->buf, w->buf + 1, --w->used);
             return 0;
         }
-        if (take_lines(w, "error", text, sizeof(text)))
+        if (take_lines(w, "error", text, sizeof(text)) & TOOK_TEXT)
             return pt_err_set(err, "%s", text);
     }
     if (n < 0)
@@ -374,6 +383,11 @@ struct pt_watchd *pt_watchd_start(const struct pt_watchd_how *how, int timeout_m
         pt_err_errno(err, "watchdog: no control socket");
         goto out;
     }
+    if (how->first_line &&
+        send(control[0], how->first_line, strlen(how->first_line), MSG_NOSIGNAL) < 0) {
+        pt_err_errno(err, "watchdog: no control socket");
+        goto out;
+    }
     if (spawn(how, control[1], report[1], err) < 0)
         goto out;
     w->fd = control[0];
@@ -403,29 +417,45 @@ out:
 
 /* ---- running and ending ------------------------------------------------------------- */
 
+pid_t pt_watchd_pid(const struct pt_watchd *w)
+{
+    return w->pid;
+}
+
 int pt_watchd_send(struct pt_watchd *w, const char *fmt, ...)
 {
-    char line[128];
+    char line[400];
     va_list ap;
     int n;
 
     va_start(ap, fmt);
     n = vsnprintf(line, sizeof(line), fmt, ap);
     va_end(ap);
+    if ((size_t)n >= sizeof(line)) {
+        errno = EMSGSIZE;
+        return -1;
+    }
     return send(w->fd, line, n, MSG_DONTWAIT | MSG_NOSIGNAL) == n ? 0 : -1;
 }
 
 int pt_watchd_finish(struct pt_watchd *w, int timeout_ms, char *summary, size_t size,
                      struct pt_err *err)
 {
-    long deadline = now_ms() + timeout_ms;
+    long begin = now_ms(), deadline = begin + timeout_ms, last = begin + LONGEST_MS;
     int n, found = 0;
 
     summary[0] = '\0';
     if (pt_watchd_send(w, "finish\n") < 0)
         shutdown(w->fd, SHUT_WR); /* it has not read for long: this it will see */
-    while ((n = fill(w, deadline)) > 0)
-        found |= take_lines(w, "summary", summary, size);
+    while ((n = fill(w, deadline)) > 0) {
+        int took = take_lines(w, "summary", summary, size);
+
+        found |= took & TOOK_TEXT;
+        if (took & TOOK_WAIT) { /* it says that other hosts still need it */
+            deadline = now_ms() + timeout_ms;
+            deadline = deadline < last ? deadline : last;
+        }
+    }
     if (n < 0) {
         end_forcibly(w);
         return pt_err_set(err, "the watchdog did not finish within %d ms and was ended",

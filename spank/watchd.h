@@ -4,8 +4,10 @@
  *
  * The watchdog finds its end of the socket as descriptor 3.  It sends the byte 'R'
  * when tasks may connect, or "error TEXT\n" if it cannot serve; then takes
- * "exit TASK STATUS\n" (global task id, wait status) and "finish\n"; sends
- * "summary TEXT\n" and closes.  When the other end is closed it has to end too.
+ * "peers SECRET ADDRESS\n" (in hex; of the step's first host), "rank TASK RANK\n" (where
+ * they differ), "exit TASK STATUS\n" (global task id, wait status) and "finish\n"; sends "wait\n"
+ * every second while other hosts need it, then "summary TEXT\n" (empty: nothing to tell), and
+ * closes.  When the other end is closed it has to end too.
  */
 #ifndef PT_WATCHD_H
 #define PT_WATCHD_H
@@ -16,6 +18,7 @@
 #include "common/err.h"
 
 #define PT_WATCHD_CONTROL_FD 3
+#define PT_WATCHD_LINE       5120 /* bytes: no line of its is longer */
 
 struct pt_watchd_how {
     const char *program;
@@ -26,6 +29,7 @@ struct pt_watchd_how {
     size_t ngroups;
     const char *cwd; /* absolute */
     mode_t umask;
+    const char *first_line; /* it finds there already; NULL: none.  "key HEX\n": --anonymise */
 };
 
 struct pt_watchd;
@@ -37,6 +41,9 @@ struct pt_watchd;
  */
 struct pt_watchd *pt_watchd_start(const struct pt_watchd_how *how, int timeout_ms,
                                   struct pt_err *err);
+
+/* Its process id. */
+pid_t pt_watchd_pid(const struct pt_watchd *w);
 
 /* Sends a line without ever waiting; -1 and errno if it could not be sent. */
 int pt_watchd_send(struct pt_watchd *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

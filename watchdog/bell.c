@@ -6,7 +6,6 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/eventfd.h>
-#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -20,13 +19,14 @@ static void *listen_to_bell(void *arg)
 {
     struct wd *wd = arg;
     uint64_t one = 1;
+    uint32_t heard = 0; /* rung so often when we last looked: what came since is passed on */
     for (;;) {
-        uint32_t rung = atomic_load(&wd->bell->rung);
-        atomic_store(&wd->bell->sleeping, 1);
-        syscall(SYS_futex, &wd->bell->rung, FUTEX_WAIT, rung, NULL, NULL, 0);
-        if (atomic_load(&wd->bell->rung) != rung &&
-            write(wd->bell_fd, &one, sizeof(one)) != sizeof(one))
+        atomic_store(&wd->memory->bell.sleeping, 1);
+        syscall(SYS_futex, &wd->memory->bell.rung, FUTEX_WAIT, heard, NULL, NULL, 0);
+        uint32_t rung = atomic_load(&wd->memory->bell.rung);
+        if (rung != heard && write(wd->bell_fd, &one, sizeof(one)) != sizeof(one))
             return NULL;
+        heard = rung;
     }
 }
 
@@ -36,14 +36,9 @@ int wd_bell_begin(struct wd *wd, struct pt_err *err)
     pthread_t thread;
     pthread_attr_t attr;
 
-    wd->bell_memfd = memfd_create("paratrace-bell", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     wd->bell_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (wd->bell_memfd < 0 || wd->bell_fd < 0 ||
-        ftruncate(wd->bell_memfd, (off_t)sizeof(*wd->bell)))
+    if (wd->bell_fd < 0)
         return pt_err_errno(err, "cannot make the bell");
-    wd->bell = mmap(NULL, sizeof(*wd->bell), PROT_READ | PROT_WRITE, MAP_SHARED, wd->bell_memfd, 0);
-    if (wd->bell == MAP_FAILED)
-        return pt_err_errno(err, "cannot map the bell");
 
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);

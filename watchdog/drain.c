@@ -18,13 +18,18 @@ static void announce(struct wd *wd, struct wd_node *node)
     struct pt_node info = {
         .name = node->name,
         .pid = node->proc->pid,
-        .tid = node->ring->tid,
+        .tid = node->tid,
         .start = node->name.thread ? node->last_end : node->proc->start,
         .exe = node->proc->exe,
         .cwd = node->proc->cwd,
     };
-    node->id = wd->next_id++;
     node->announced = 1;
+    node->ended = 0;
+    node->unwritten = 0;
+    node->silent = wd->limit != NULL;
+    if (node->silent)
+        return;
+    node->id = wd->next_id++;
     wd->nodes++;
     if (pt_writer_node(wd->writer, node->id, &info))
         write_failed(wd);
@@ -40,23 +45,63 @@ static void note_blind(struct wd *wd, const struct wd_node *node, const struct p
                  program && *program ? program : node->proc->exe);
 }
 
-static void put_event(struct wd *wd, struct wd_node *node, const struct pt_event *ev)
+/* How long a node may be at work or in a call when nobody is held: see compute-max. */
+static void note_lengths(struct wd *wd, struct wd_node *node, const struct pt_event *ev)
 {
-    if (ev->op == PT_OP_blind)
-        note_blind(wd, node, ev);
+    uint64_t from = node->last_busy + ev->hold + ev->waited;
+    if (pt_calls[ev->op].cls == PT_CLASS_IDLE || ev->flags & PT_EV_IDLE)
+        return;
+    if (ev->begin > from && ev->begin - from > wd->longest_gap)
+        wd->longest_gap = ev->begin - from;
+    if (ev->dur > wd->longest_call)
+        wd->longest_call = ev->dur;
+    node->last_busy = ev->begin + ev->dur;
+}
+
+static void write_event(struct wd *wd, struct wd_node *node, const struct pt_event *ev)
+{
     if (pt_writer_event(wd->writer, node->id, ev))
         write_failed(wd);
     node->events++;
     wd->events++;
 }
 
-static void put_loss(struct wd *wd, struct wd_node *node, uint64_t count)
+static void write_loss(struct wd *wd, struct wd_node *node, uint64_t count)
 {
     struct pt_loss loss = {node->events, count};
-    wd->lost += count;
-    node->lost += count;
     if (pt_writer_loss(wd->writer, node->id, &loss))
         write_failed(wd);
+}
+
+/* Behind a limit: counted, and written down at the node's end. */
+static void put_nothing(struct wd *wd, struct wd_node *node, uint64_t count)
+{
+    node->unwritten += count;
+    wd->lost += count;
+}
+
+static void put_event(struct wd *wd, struct wd_node *node, const struct pt_event *ev)
+{
+    node->ended = 0;
+    if (ev->op == PT_OP_blind)
+        note_blind(wd, node, ev);
+    if (wd_site_ends(wd, ev)) {
+        put_nothing(wd, node, 1);
+        return;
+    }
+    note_lengths(wd, node, ev);
+    write_event(wd, node, ev);
+}
+
+static void put_loss(struct wd *wd, struct wd_node *node, uint64_t count)
+{
+    node->lost += count;
+    if (wd->limit) {
+        put_nothing(wd, node, count);
+        return;
+    }
+    wd->lost += count;
+    write_loss(wd, node, count);
 }
 
 /*
@@ -75,9 +120,9 @@ static int decode(const struct wd_clock *clock, const uint64_t *rec, unsigned wo
     /* Not cleared as a whole: fields that the row does not name are nobody's to read. */
     ev->op = head.op;
     ev->err = 0;
-    ev->cpu = ev->hold = ev->polls = 0;
+    ev->cpu = ev->hold = ev->polls = ev->waited = 0;
     ev->str[0] = ev->str[1] = ev->str[2] = NULL;
-    ev->flags = head.flags & (PT_EV_INNER | PT_EV_SYNC);
+    ev->flags = head.flags & (PT_EV_INNER | PT_EV_SYNC | PT_EV_IDLE);
     ev->begin = wd_clock_time(clock, head.begin);
     ev->dur = wd_clock_span(clock, head.dur);
 #define TAKE(to)                     \
@@ -97,9 +142,12 @@ static int decode(const struct wd_clock *clock, const uint64_t *rec, unsigned wo
     ev->busy = ev->dur;
     if (head.flags & PT_RECF_BUSY)
         TAKE(ev->busy);
-    if (head.flags & PT_RECF_POLLS)
+    if (head.flags & PT_RECF_POLLS) {
         TAKE(ev->polls);
-    if (!(head.flags & (PT_RECF_FAILED | PT_RECF_FULL)))
+        TAKE(ev->waited);
+        ev->waited = wd_clock_span(clock, ev->waited);
+    }
+    if (!(head.flags & PT_RECF_FAILED))
         TAKE(ev->ret);
     for (int i = 0; i < pt_calls[ev->op].nfields; i++) {
         int kind = pt_calls[ev->op].fields[i];
@@ -118,16 +166,94 @@ static int decode(const struct wd_clock *clock, const uint64_t *rec, unsigned wo
         w += (len + 7) / 8;
     }
 #undef TAKE
-    if (head.flags & PT_RECF_FULL)
-        ev->ret = ev->field[PT_F_LEN];
+    return 0;
+}
+
+/* The same for a short record, that began at `begin`, ticks. */
+static int decode_short(const struct wd_clock *clock, const struct pt_short *rec, uint64_t begin,
+                        struct pt_event *ev)
+{
+    const struct pt_call_info *call = rec->op < PT_NOPS ? &pt_calls[rec->op] : NULL;
+    if (!call || call->nfields != 2 || call->fields[0] != PT_F_FD || call->fields[1] != PT_F_LEN)
+        return -1;
+    ev->op = rec->op;
+    ev->err = 0;
+    ev->flags = 0;
+    ev->cpu = ev->hold = ev->polls = ev->waited = 0;
+    ev->str[0] = ev->str[1] = ev->str[2] = NULL;
+    ev->begin = wd_clock_time(clock, begin);
+    ev->dur = ev->busy = wd_clock_span(clock, rec->dur & ~PT_SHORT);
+    ev->field[PT_F_FD] = PT_SHORT_WORD(rec->file);
+    ev->field[PT_F_LEN] = ev->ret = rec->len;
     return 0;
 }
 
 /* A gap too short for the CPU clock counts as computing: the tracer leaves that to us. */
 static void fill_cpu(const struct wd_node *node, struct pt_event *ev, int cpu_known)
 {
-    if (!cpu_known && ev->begin > node->last_end + ev->hold)
-        ev->cpu = ev->begin - node->last_end - ev->hold;
+    uint64_t from = node->last_end + ev->hold + ev->waited;
+    if (!cpu_known && ev->begin > from)
+        ev->cpu = ev->begin - from;
+}
+
+/* The thread before, if there was one, has gone; another writes from here on. */
+static void begin_thread(struct wd *wd, struct wd_node *node, const struct pt_rec *head)
+{
+    wd_node_close(wd, node);
+    node->name.thread = (int32_t)head->dur;
+    node->tid = (int32_t)head->flags;
+    node->last_end = node->last_busy = wd_clock_time(&wd->clock, head->begin);
+    node->events = 0;
+    announce(wd, node);
+}
+
+static void end_thread(struct wd *wd, struct wd_node *node, const struct pt_rec *head)
+{
+    node->ended = 1;
+    node->end = wd_clock_time(&wd->clock, head->begin);
+    node->end_cpu = head->dur;
+}
+
+/* An event of the program's. */
+static void take_event(struct wd *wd, struct wd_node *node, struct pt_event *ev, int cpu_known)
+{
+    fill_cpu(node, ev, cpu_known);
+    node->last_end = ev->begin + ev->dur;
+    put_event(wd, node, ev);
+}
+
+static uint64_t drain_short(struct wd *wd, struct wd_node *node, const unsigned char *at,
+                            uint64_t room)
+{
+    struct pt_short rec;
+    struct pt_event ev;
+    if (room < sizeof(rec) || !node->announced)
+        return 0;
+    memcpy(&rec, at, sizeof(rec));
+    uint64_t begin = node->last_ticks + (uint64_t)(int32_t)(rec.begin - (uint32_t)node->last_ticks);
+    if (decode_short(&wd->clock, &rec, begin, &ev))
+        return 0;
+    node->last_ticks = begin + (rec.dur & ~PT_SHORT);
+    take_event(wd, node, &ev, 0);
+    return sizeof(rec);
+}
+
+/* What is no event; 0 if it makes no sense. */
+static int drain_note(struct wd *wd, struct wd_node *node, const struct pt_rec *head)
+{
+    switch (head->op) {
+    case PT_REC_LOSS:
+        put_loss(wd, node, head->begin);
+        return 1;
+    case PT_REC_BEGIN:
+        begin_thread(wd, node, head);
+        return 1;
+    case PT_REC_END:
+        end_thread(wd, node, head);
+        return 1;
+    default:
+        return 0;
+    }
 }
 
 /* One record at `rec`, of at most `room` bytes; returns its size, 0 if it makes no sense. */
@@ -142,26 +268,28 @@ static uint64_t drain_record(struct wd *wd, struct wd_node *node, const unsigned
         return 0;
     memcpy(&head, rec, room < sizeof(head) ? sizeof(uint64_t) : sizeof(head));
     uint64_t bytes = head.words * sizeof(uint64_t);
-    if (head.op == PT_REC_PAD)
+    if (head.op == PT_REC_PAD) {
+        bytes = head.flags * sizeof(uint64_t);
         return bytes <= room ? bytes : 0;
+    }
+    if (head.words & PT_SHORT)
+        return drain_short(wd, node, rec, room);
     if (bytes < sizeof(head) || bytes > room)
         return 0;
-    if (head.op == PT_REC_LOSS) {
-        put_loss(wd, node, head.begin);
-        return bytes;
-    }
-    if (decode(&wd->clock, (const uint64_t *)rec, head.words, &ev, strings))
+    if (head.op >= PT_REC_END)
+        return drain_note(wd, node, &head) ? bytes : 0;
+    if (!node->announced || decode(&wd->clock, (const uint64_t *)rec, head.words, &ev, strings))
         return 0;
-    fill_cpu(node, &ev, (head.flags & PT_RECF_CPU) != 0);
-    node->last_end = ev.begin + ev.dur;
-    put_event(wd, node, &ev);
+    wd_site_hide(wd, &ev);
+    node->last_ticks = head.begin + head.dur;
+    take_event(wd, node, &ev, (head.flags & PT_RECF_CPU) != 0);
     return bytes;
 }
 
 static void drain_node(struct wd *wd, struct wd_node *node)
 {
     struct pt_ring *ring = node->ring;
-    uint64_t size = node->proc->ring_size;
+    uint64_t size = wd->ring_size;
     uint64_t head = atomic_load_explicit(&ring->head, memory_order_acquire);
 
     /* A head behind what we have seen: a signal handler was faster than the call it interrupted. */
@@ -182,23 +310,27 @@ static void drain_node(struct wd *wd, struct wd_node *node)
 
 void wd_drain_proc(struct wd *wd, struct wd_proc *proc)
 {
-    for (uint32_t i = 0, n = wd_proc_nodes(proc); i < n; i++) {
-        struct wd_node *node = &proc->nodes[i];
-        if (!node->announced) {
-            if (atomic_load(&node->ring->state) == PT_SLOT_FREE)
-                continue;
-            node->last_end = wd_clock_time(&wd->clock, node->ring->start);
-            announce(wd, node);
-        }
+    for (struct wd_node *node = proc->nodes; node; node = node->next)
         drain_node(wd, node);
-    }
 }
 
 void wd_drain_all(struct wd *wd)
 {
     wd_clock_anchor(&wd->clock);
+    wd_procs_look(wd);
     for (struct wd_proc *proc = wd->procs; proc; proc = proc->next)
         wd_drain_proc(wd, proc);
+}
+
+/* What the node was still asking for in vain when it came to its end. */
+static void drain_pending(struct wd *wd, struct wd_node *node)
+{
+    struct pt_ring *ring = node->ring;
+    if (atomic_load(&ring->pending_head) != node->tail + 1)
+        return;
+    const struct pt_rec *pending = (const struct pt_rec *)pt_ring_pending(ring, wd->ring_size);
+    if (pending->op < PT_NOPS)
+        drain_record(wd, node, (const unsigned char *)pending, PT_PENDING_BYTES);
 }
 
 void wd_node_close(struct wd *wd, struct wd_node *node)
@@ -206,16 +338,22 @@ void wd_node_close(struct wd *wd, struct wd_node *node)
     struct pt_ring *ring = node->ring;
     if (!node->announced)
         return;
+    drain_pending(wd, node);
     uint64_t dropped = atomic_load(&ring->dropped);
     if (dropped > node->lost)
         put_loss(wd, node, dropped - node->lost);
+    node->announced = 0;
+    if (node->silent)
+        return;
+    if (node->unwritten)
+        write_loss(wd, node, node->unwritten);
     struct pt_event ev = {.op = PT_OP_exit, .begin = wd_now()}; /* takes no time */
-    uint64_t said = ring->exit_begin ? wd_clock_time(&wd->clock, ring->exit_begin) : 0;
-    if (said >= node->last_end && said <= ev.begin) {
-        ev.begin = said;
-        ev.cpu = ring->exit_cpu;
+    if (node->ended && node->end >= node->last_end && node->end <= ev.begin) {
+        ev.begin = node->end;
+        ev.cpu = node->end_cpu;
     }
-    put_event(wd, node, &ev);
+    note_lengths(wd, node, &ev);
+    write_event(wd, node, &ev);
     if (pt_writer_node_end(wd->writer, node->id))
         write_failed(wd);
 }

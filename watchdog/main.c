@@ -5,6 +5,7 @@
 #include "config.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -21,9 +22,13 @@
 
 #include "watchdog/watchdog.h"
 
-#define DRAIN_MS 100 /* how often the rings are looked at when nobody rings the bell */
-#define FLUSH_NS 1000000000u
-#define TICK_NS  200000 /* how often a held node is judged */
+/* How often the rings are looked at when nobody rings the bell: much is going on, nothing is. */
+#define DRAIN_SOON_MS 5
+#define DRAIN_MS      100
+#define DRAIN_MANY    256 /* events in between that are much */
+#define FLUSH_NS      1000000000u
+#define WAIT_NS       1000000000u /* how often the plugin is asked to wait for other hosts */
+#define TICK_NS       200000      /* how often a held node is judged */
 
 static struct wd wd;
 
@@ -46,7 +51,7 @@ static int listen_on(const char *name, struct pt_err *err)
     if (len + 1 > sizeof(addr.sun_path))
         return pt_err_set(err, "cannot listen on '%s': the name is too long", name);
     memcpy(addr.sun_path + 1, name, len);
-    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0 ||
         bind(fd, (struct sockaddr *)&addr,
              (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + len)) ||
@@ -76,15 +81,23 @@ static int begin(struct pt_err *err)
     sigaddset(&set, SIGHUP);
     sigaddset(&set, SIGCHLD);
     sigprocmask(SIG_BLOCK, &set, NULL);
-    signal(SIGPIPE, SIG_IGN);
+    /* Calls that fail tell us enough.  Not ignored: a command would inherit that. */
+    sigset_t quiet;
+    sigemptyset(&quiet);
+    sigaddset(&quiet, SIGPIPE);
+    sigaddset(&quiet, SIGXFSZ);
+    sigprocmask(SIG_BLOCK, &quiet, NULL);
 
     wd_clock_begin(&wd.clock);
     wd.started = wd_now();
     wd.started_real = clock_ns(CLOCK_REALTIME);
-    if (wd_rundir_begin(&wd, err) || wd_bell_begin(&wd, err))
+    if (wd_site_begin(&wd, err) || wd_plan_read(&wd, err) || wd_rundir_begin(&wd, err) ||
+        wd_memory_begin(&wd, err) || wd_bell_begin(&wd, err))
         return -1;
     wd.listen_fd = listen_on(wd.opt.socket, err);
     if (wd.listen_fd < 0)
+        return -1;
+    if (wd_hosts_create(&wd, err))
         return -1;
     wd.judge = wd_judge_create(&wd);
     wd.epoll = epoll_create1(EPOLL_CLOEXEC);
@@ -95,7 +108,6 @@ static int begin(struct pt_err *err)
         watch(wd.tick_fd, &wd.tick_fd) || watch(signal_fd, &signal_fd) ||
         (wd.opt.control >= 0 && watch(wd.opt.control, &wd.opt.control)))
         return pt_err_errno(err, "cannot start");
-    wd_proc_prepare(&wd);
     return 0;
 }
 
@@ -109,8 +121,28 @@ static void set_tick(int on)
     timerfd_settime(wd.tick_fd, 0, &spec, NULL);
 }
 
+/* Of tasks whose number is not their rank. */
+static struct alias {
+    int task, rank;
+} * aliases;
+static size_t naliases;
+
+static void note_rank(int task, int rank)
+{
+    struct alias *more = realloc(aliases, (naliases + 1) * sizeof(*more));
+    if (!more)
+        return;
+    aliases = more;
+    aliases[naliases++] = (struct alias){task, rank};
+}
+
 static void note_exit(int task, int status)
 {
+    for (size_t i = 0; i < naliases; i++)
+        if (aliases[i].task == task) {
+            task = aliases[i].rank;
+            break;
+        }
     struct wd_exit *exits = realloc(wd.exits, (wd.nexits + 1) * sizeof(*exits));
     if (!exits)
         return;
@@ -118,10 +150,37 @@ static void note_exit(int task, int status)
     wd.exits[wd.nexits++] = (struct wd_exit){task, status};
 }
 
+static int finishing; /* our own tasks have ended */
+
+static int a_task_failed(void)
+{
+    for (size_t i = 0; i < wd.nexits; i++)
+        if (wd.exits[i].status)
+            return 1;
+    return 0;
+}
+
+/*
+ * The referee is here: as long as others may hold their I/Os, the plugin is asked to wait.
+ * Not after a failure: srun hears of it when the plugin goes on, and may have to end the
+ * others, who wait for one that will not come.
+ */
+static int stay_for_others(uint64_t now)
+{
+    static uint64_t asked;
+    if (!wd_hosts_need_us(&wd) || a_task_failed())
+        return 0;
+    if (now - asked > WAIT_NS) {
+        asked = now;
+        return send(wd.opt.control, "wait\n", 5, MSG_NOSIGNAL | MSG_DONTWAIT) == 5;
+    }
+    return 1;
+}
+
 /* Lines from the plugin; returns 1 when it is time to end. */
 static int hear_plugin(void)
 {
-    static char line[256];
+    static char line[512];
     static size_t have;
     ssize_t n = read(wd.opt.control, line + have, sizeof(line) - 1 - have);
     if (n <= 0) {
@@ -136,13 +195,19 @@ static int hear_plugin(void)
         *eol++ = 0;
         if (sscanf(line, "exit %d %d", &task, &status) == 2)
             note_exit(task, status);
+        else if (sscanf(line, "rank %d %d", &task, &status) == 2)
+            note_rank(task, status);
+        else if (!strncmp(line, "peers ", 6))
+            wd_hosts_connect(&wd, line + 6);
         finish |= !strcmp(line, "finish");
         have -= (size_t)(eol - line);
         memmove(line, eol, have + 1);
     }
+    explicit_bzero(line + have, sizeof(line) - have); /* a secret may have been in it */
     if (have == sizeof(line) - 1)
         have = 0;
-    return finish;
+    finishing |= finish;
+    return 0;
 }
 
 /* Returns 1 when the command has ended or we are told to end. */
@@ -165,12 +230,26 @@ static int hear_signal(pid_t command)
     return end;
 }
 
+/*
+ * Drains, and says when to do it again, ms.  A ring that is drained often is used only in
+ * part, which costs the program less memory; nothing of this costs an idle one anything.
+ */
+static int drain(int busy, int patience)
+{
+    uint64_t before = wd.events;
+    wd_drain_all(&wd);
+    if (busy || wd.events - before > DRAIN_MANY)
+        return DRAIN_SOON_MS;
+    return patience < DRAIN_MS / 2 ? 2 * patience : DRAIN_MS;
+}
+
 static void run_until_end(pid_t command)
 {
     uint64_t count, drained = wd_now(), flushed = drained;
+    int patience = DRAIN_SOON_MS, ended = 0;
     for (int end = 0; !end;) {
         struct epoll_event events[32];
-        int n = epoll_wait(wd.epoll, events, 32, wd.procs ? DRAIN_MS : -1), rung = 0;
+        int n = epoll_wait(wd.epoll, events, 32, patience), rung = 0;
         for (int i = 0; i < n; i++) {
             void *what = events[i].data.ptr;
             if (what == &wd.listen_fd) {
@@ -182,15 +261,20 @@ static void run_until_end(pid_t command)
                 end |= hear_signal(command);
             } else if (what == &wd.opt.control) {
                 end |= hear_plugin();
+            } else if (wd.hosts && what == wd.hosts) {
+                wd_hosts_work(&wd);
             } else if (wd_proc_known(&wd, what)) {
                 wd_proc_ended(&wd, what);
+                ended = 1; /* where one ends another may begin */
             }
         }
         set_tick(wd_judge_tick(wd.judge));
         uint64_t now = wd_now();
-        if (rung || now - drained > DRAIN_MS * 1000000u) {
-            wd_drain_all(&wd);
+        end |= finishing && !stay_for_others(now);
+        if (rung || now - drained >= (uint64_t)patience * 1000000u) {
+            patience = drain(rung || ended, patience);
             drained = now;
+            ended = 0;
         }
         if (now - flushed > FLUSH_NS) {
             pt_writer_flush(wd.writer);
@@ -203,8 +287,8 @@ static int finish(struct pt_err *err)
 {
     char summary[4600], line[4700];
     wd_proc_all_ended(&wd);
-    int rc = wd_rundir_end(&wd, err);
-    wd_rundir_summary(&wd, summary, sizeof(summary));
+    wd_hosts_leave(&wd);
+    int rc = wd_rundir_end(&wd, summary, sizeof(summary), err);
     if (wd.opt.control >= 0) {
         int n = snprintf(line, sizeof(line), "summary %s\n", summary);
         if (n > 0 && send(wd.opt.control, line, (size_t)n, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
@@ -213,6 +297,7 @@ static int finish(struct pt_err *err)
         fprintf(stderr, "ptwatchd: %s\n", summary);
     }
     wd_judge_destroy(wd.judge);
+    wd_hosts_destroy(&wd);
     return rc;
 }
 
@@ -222,6 +307,14 @@ static int fail(const struct pt_err *err)
     if (wd.opt.control >= 0)
         dprintf(wd.opt.control, "error %s\n", err->text);
     return 1;
+}
+
+/* Where nobody is held there is no hurry: the program's processes come first. */
+static void step_back(void)
+{
+    struct sched_param none = {0};
+    if (wd.spec.throttle == PT_THROTTLE_NONE)
+        sched_setscheduler(0, SCHED_BATCH | SCHED_RESET_ON_FORK, &none);
 }
 
 int main(int argc, char **argv)
@@ -237,11 +330,12 @@ int main(int argc, char **argv)
         return 1;
     if (wd.opt.command && (command = wd_command_start(&wd, &err)) < 0)
         return fail(&err);
+    step_back();
     run_until_end(command);
-    if (finish(&err))
-        return fail(&err);
+    int failed = finish(&err) ? fail(&err) : 0;
     if (!wd.opt.command || !wd.nexits)
-        return 0;
+        return failed;
+    /* The command's own, whatever has become of its trace. */
     int status = wd.exits[0].status;
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }

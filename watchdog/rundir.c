@@ -5,51 +5,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
-#include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "common/json.h"
 #include "watchdog/watchdog.h"
 
-#define LOCK_FILE ".lock"
-
-/* Makes the directory and those above it that are missing. */
-static int make_path(const char *dir)
-{
-    char path[4096];
-    size_t len = strlen(dir);
-    if (len >= sizeof(path)) {
-        errno = ENAMETOOLONG;
-        return -1;
-    }
-    for (size_t i = 1; i <= len; i++) {
-        if (i < len && dir[i] != '/')
-            continue;
-        memcpy(path, dir, i);
-        path[i] = 0;
-        if (mkdir(path, i == len ? 0755 : 0777) && errno != EEXIST)
-            return -1;
-    }
-    return 0;
-}
-
-/* A run directory belongs to the user and is no link: nothing planted is followed. */
-static int open_rundir(const char *dir, struct pt_err *err)
-{
-    struct stat st;
-    if (make_path(dir))
-        return pt_err_errno(err, "cannot make run directory '%s'", dir);
-    int fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0)
-        return pt_err_errno(err, "cannot open run directory '%s'", dir);
-    if (fstat(fd, &st) || st.st_uid != geteuid()) {
-        close(fd);
-        return pt_err_set(err, "cannot use run directory '%s': it belongs to another user", dir);
-    }
-    return fd;
-}
+#define MAX_NUMBER 1000 /* of run directories with one name */
 
 static void put_meta(FILE *f, const char *key, const char *value)
 {
@@ -74,8 +34,10 @@ static char *make_meta(const struct wd *wd)
     put_meta(f, "spec", wd->opt.spec_text);
     put_meta(f, "throttle", wd->spec.throttle == PT_THROTTLE_NONE ? "none" : "yes");
     put_meta(f, "note", *wd->spec.note ? wd->spec.note : NULL);
-    fprintf(f, "uid=%u\nhostid=%d\nnhosts=%d\nntasks=%d\nrestart=%d\n", (unsigned)geteuid(),
-            wd->opt.hostid, wd->opt.nhosts, wd->opt.ntasks, wd->opt.restart);
+    if (!wd->anonymous)
+        fprintf(f, "uid=%u\n", (unsigned)geteuid());
+    fprintf(f, "hostid=%d\nnhosts=%d\nntasks=%d\nrestart=%d\n", wd->opt.hostid, wd->opt.nhosts,
+            wd->opt.ntasks, wd->opt.restart);
     fprintf(f, "realtime=%lu\nmonotonic=%lu\n", wd->started_real, wd->started);
     if (fclose(f)) {
         free(text);
@@ -84,19 +46,55 @@ static char *make_meta(const struct wd *wd)
     return text;
 }
 
+/* A name as it was asked for, but that a requeued job keeps what its earlier life has traced. */
+static int make_name(const struct wd *wd, const char *asked, char *name, size_t size)
+{
+    int len = (int)strlen(asked), n;
+    while (len > 1 && asked[len - 1] == '/')
+        len--;
+    if (wd->opt.restart > 0)
+        n = snprintf(name, size, "%.*s.r%d", len, asked, wd->opt.restart);
+    else
+        n = snprintf(name, size, "%.*s", len, asked);
+    return (size_t)n < size ? n : (int)size - 1;
+}
+
+/* The first directory that is free or already that of our step: all hosts find the same. */
+static int open_rundir(struct wd *wd, struct pt_err *err)
+{
+    size_t size = sizeof(wd->rundir_name);
+    int n = make_name(wd, wd->opt.out, wd->rundir_name, size);
+    for (int number = 0; number < MAX_NUMBER; number++) {
+        if (number)
+            snprintf(wd->rundir_name + n, size - (size_t)n, ".%d", number);
+        if (wd_path_open(wd->rundir_name, &wd->place, err))
+            return -1;
+        wd->rundir = wd->place.dir;
+        int taken = wd_claim_take(wd);
+        if (!taken)
+            return 0;
+        if (taken < 0)
+            pt_err_errno(err, "run directory '%s'", wd->rundir_name);
+        wd_path_close(&wd->place);
+        wd->rundir = -1;
+        if (taken < 0)
+            return -1;
+    }
+    return pt_err_set(err, "run directory '%.*s': it holds a run, as do those numbered after it", n,
+                      wd->rundir_name);
+}
+
+static void make_file_name(const struct wd *wd, char *name, size_t size)
+{
+    snprintf(name, size, "%s" PT_RUN_SUFFIX, wd->opt.host);
+}
+
 int wd_rundir_begin(struct wd *wd, struct pt_err *err)
 {
     char name[300];
-    int n = snprintf(wd->rundir_name, sizeof(wd->rundir_name), "%s", wd->opt.out);
-    if (wd->opt.restart > 0) /* a requeued job keeps what its earlier life has traced */
-        n = snprintf(wd->rundir_name, sizeof(wd->rundir_name), "%s.r%d", wd->opt.out,
-                     wd->opt.restart);
-    while (n > 1 && wd->rundir_name[n - 1] == '/')
-        wd->rundir_name[--n] = 0;
-    wd->rundir = open_rundir(wd->rundir_name, err);
-    if (wd->rundir < 0)
+    if (open_rundir(wd, err))
         return -1;
-    snprintf(name, sizeof(name), "%s" PT_RUN_SUFFIX, wd->opt.host);
+    make_file_name(wd, name, sizeof(name));
     char *meta = make_meta(wd);
     if (!meta)
         return pt_err_errno(err, "cannot describe the run");
@@ -106,29 +104,6 @@ int wd_rundir_begin(struct wd *wd, struct pt_err *err)
 }
 
 /* ---- the end ---------------------------------------------------------------------- */
-
-static int complete(const struct wd *wd)
-{
-    return !wd->lost && !wd->write_error && !wd->untraced_threads && !wd->blind &&
-           !wd_tasks_unseen(wd);
-}
-
-/* Why the run is not complete, in a few words. */
-static const char *reason(const struct wd *wd, char *buf, size_t size)
-{
-    *buf = 0;
-    if (wd->write_error)
-        snprintf(buf, size, "cannot write: %s", strerror(wd->write_error));
-    else if (wd->lost)
-        snprintf(buf, size, "%lu events were dropped", wd->lost);
-    else if (wd->blind)
-        snprintf(buf, size, "not seen: %s", wd->blind_reason);
-    else if (wd_tasks_unseen(wd))
-        snprintf(buf, size, "%zu tasks were never seen: static programs?", wd_tasks_unseen(wd));
-    else if (wd->untraced_threads)
-        snprintf(buf, size, "%lu threads too many", wd->untraced_threads);
-    return buf;
-}
 
 static char *make_end(const struct wd *wd)
 {
@@ -142,7 +117,8 @@ static char *make_end(const struct wd *wd)
     fprintf(f, "holds=%lu\nholds_timed_out=%lu\nhold_ns=%lu\nrefused=%lu\n", wd->holds,
             wd->holds_timed_out, wd->hold_ns, wd->refused);
     char why[400];
-    fprintf(f, "complete=%d\nreason=%s\n", complete(wd), reason(wd, why, sizeof(why)));
+    fprintf(f, "complete=%d\nreason=%s\n", wd_run_complete(wd),
+            wd_run_reason(wd, why, sizeof(why)));
     fprintf(f, "ended=%lu\n", wd->started_real + (wd_now() - wd->started));
     for (size_t i = 0; i < wd->nexits; i++)
         fprintf(f, "exit.%d=%d\n", wd->exits[i].task, wd->exits[i].status);
@@ -153,124 +129,45 @@ static char *make_end(const struct wd *wd)
     return text;
 }
 
-/* This host's entry of run.json. */
-static void put_host(const struct wd *wd, FILE *f)
+/* Sends the last events to the file, and counts those that it could not take. */
+static void settle(struct wd *wd)
 {
-    fputs("    {\"host\": ", f);
-    pt_json_string(f, wd->opt.host);
-    fprintf(f,
-            ", \"nodes\": %lu, \"events\": %lu, \"lost\": %lu, \"untraced_threads\": %lu, "
-            "\"holds\": %lu, \"holds_timed_out\": %lu, \"hold_ns\": %lu, \"complete\": %s, "
-            "\"reason\": ",
-            wd->nodes, wd->events, wd->lost, wd->untraced_threads, wd->holds, wd->holds_timed_out,
-            wd->hold_ns, complete(wd) ? "true" : "false");
-    char why[400];
-    pt_json_string(f, reason(wd, why, sizeof(why)));
-    fputs(", \"exits\": {", f);
-    for (size_t i = 0; i < wd->nexits; i++)
-        fprintf(f, "%s\"%d\": %d", i ? ", " : "", wd->exits[i].task, wd->exits[i].status);
-    fputs("}}", f);
+    if (pt_writer_flush(wd->writer) && !wd->write_error)
+        wd->write_error = errno;
+    uint64_t lost = pt_writer_lost(wd->writer);
+    wd->lost += lost;
+    wd->events -= lost;
 }
 
-static void put_json(FILE *f, const char *key, const char *value)
+/* A script that started nothing but launchers and steps has left no trace worth keeping. */
+static int is_void(const struct wd *wd)
 {
-    fprintf(f, "  \"%s\": ", key);
-    pt_json_string(f, value);
-    fputs(",\n", f);
+    return wd->opt.script && !wd->events && wd_run_complete(wd);
 }
 
-static FILE *create_at(int dir, const char *name)
+static void remove_run(const struct wd *wd)
 {
-    int fd = openat(dir, name, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
-    return fd < 0 ? NULL : fdopen(fd, "w");
+    char name[300];
+    make_file_name(wd, name, sizeof(name));
+    unlinkat(wd->rundir, name, 0);
+    wd_claim_release(wd);
+    unlinkat(wd->place.parent, wd->place.name, AT_REMOVEDIR);
 }
 
-/* Copies the entries of all hosts that have ended; returns how many, and whether all are whole. */
-static int put_hosts(const struct wd *wd, FILE *f, int *whole)
+/* The name without the step's, if no other step has taken it. */
+static void take_better_name(struct wd *wd)
 {
-    int found = 0;
-    *whole = 1;
-    for (int i = 0; i < wd->opt.nhosts; i++) {
-        char name[64], line[8192];
-        snprintf(name, sizeof(name), ".host.%d", i);
-        int fd = openat(wd->rundir, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-        FILE *part = fd < 0 ? NULL : fdopen(fd, "r");
-        if (!part)
-            continue;
-        fputs(found++ ? ",\n" : "\n", f);
-        while (fgets(line, sizeof(line), part)) {
-            fputs(line, f);
-            *whole &= !strstr(line, "\"complete\": false");
-        }
-        fclose(part);
-    }
-    return found;
+    char name[sizeof(wd->rundir_name)];
+    if (!wd->opt.rather)
+        return;
+    make_name(wd, wd->opt.rather, name, sizeof(name));
+    const char *base = strrchr(name, '/');
+    if (base &&
+        !renameat2(wd->place.parent, wd->place.name, wd->place.parent, base + 1, RENAME_NOREPLACE))
+        strcpy(wd->rundir_name, name);
 }
 
-static int write_run_json(const struct wd *wd, int *all_here)
-{
-    int whole;
-    FILE *f = create_at(wd->rundir, ".run.json");
-    if (!f)
-        return -1;
-    fputs("{\n", f);
-    put_json(f, "format", "paratrace-run");
-    put_json(f, "version", PACKAGE_VERSION);
-    put_json(f, "user", wd->opt.user);
-    put_json(f, "job", wd->opt.job);
-    put_json(f, "step", wd->opt.step);
-    put_json(f, "array_job", wd->opt.array_job);
-    put_json(f, "array_task", wd->opt.array_task);
-    put_json(f, "spec", wd->opt.spec_text);
-    put_json(f, "note", *wd->spec.note ? wd->spec.note : NULL);
-    fprintf(f, "  \"restart\": %d,\n  \"nhosts\": %d,\n", wd->opt.restart, wd->opt.nhosts);
-    fprintf(f, "  \"started_ns\": %lu,\n  \"ended_ns\": %lu,\n  \"hosts\": [", wd->started_real,
-            wd->started_real + (wd_now() - wd->started));
-    *all_here = put_hosts(wd, f, &whole) == wd->opt.nhosts;
-    fprintf(f, "\n  ],\n  \"complete\": %s\n}\n", *all_here && whole ? "true" : "false");
-    if (fflush(f) || ferror(f)) {
-        fclose(f);
-        return -1;
-    }
-    return fclose(f) || renameat(wd->rundir, ".run.json", wd->rundir, "run.json") ? -1 : 0;
-}
-
-/*
- * Each host leaves its part and then writes run.json from all parts there are; under
- * the lock, so that the last one to come sees and writes everything.
- */
-static int write_parts(const struct wd *wd)
-{
-    char name[64];
-    int all_here = 0, rc = -1;
-    int lock = openat(wd->rundir, LOCK_FILE, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
-    if (lock < 0)
-        return -1;
-    flock(lock, LOCK_EX);
-    snprintf(name, sizeof(name), ".host.%d", wd->opt.hostid);
-    FILE *f = create_at(wd->rundir, name);
-    if (f) {
-        put_host(wd, f);
-        rc = fclose(f) ? -1 : write_run_json(wd, &all_here);
-    }
-    for (int i = 0; all_here && !rc && i < wd->opt.nhosts; i++) {
-        snprintf(name, sizeof(name), ".host.%d", i);
-        unlinkat(wd->rundir, name, 0);
-    }
-    int error = errno;
-    if (rc) { /* a full disk: nothing half-written stays */
-        snprintf(name, sizeof(name), ".host.%d", wd->opt.hostid);
-        unlinkat(wd->rundir, name, 0);
-        unlinkat(wd->rundir, ".run.json", 0);
-    }
-    if ((all_here && !rc) || wd->opt.nhosts == 1)
-        unlinkat(wd->rundir, LOCK_FILE, 0);
-    close(lock);
-    errno = error;
-    return rc;
-}
-
-int wd_rundir_end(struct wd *wd, struct pt_err *err)
+static int close_run(struct wd *wd, struct wd_totals *totals, struct pt_err *err)
 {
     char *end = make_end(wd);
     int rc = end ? pt_writer_close(wd->writer, end) : -1;
@@ -278,24 +175,29 @@ int wd_rundir_end(struct wd *wd, struct pt_err *err)
     wd->writer = NULL;
     if (rc && !wd->write_error)
         wd->write_error = errno;
-    if (write_parts(wd) && !rc)
-        rc = pt_err_errno(err, "cannot write '%s/run.json'", wd->rundir_name);
+    int no_json = wd_parts_write(wd, totals);
+    if (no_json)
+        pt_err_errno(err, "cannot write %s'%s/run.json'", rc ? "all of the run file, and not " : "",
+                     wd->rundir_name);
     else if (rc)
-        pt_err_set(err, "cannot write the run file in '%s': %s", wd->rundir_name,
+        pt_err_set(err, "cannot write all of the run file in '%s': %s", wd->rundir_name,
                    strerror(wd->write_error));
-    return rc;
+    return rc || no_json ? -1 : 0;
 }
 
-void wd_rundir_summary(const struct wd *wd, char *buf, size_t size)
+int wd_rundir_end(struct wd *wd, char *summary, size_t size, struct pt_err *err)
 {
-    int n = snprintf(buf, size, "%s: %lu nodes, %lu events, %lu lost, %s", wd->rundir_name,
-                     wd->nodes, wd->events, wd->lost, complete(wd) ? "complete" : "incomplete");
-    if (n < 0 || (size_t)n >= size)
-        return;
-    char why[400];
-    if (!complete(wd))
-        n += snprintf(buf + n, size - (size_t)n, " (%s)", reason(wd, why, sizeof(why)));
-    if (wd->holds && (size_t)n < size)
-        snprintf(buf + n, size - (size_t)n, "; %lu holds%s", wd->holds,
-                 wd->holds_timed_out ? ", some timed out" : "");
+    struct wd_totals totals;
+    *summary = 0;
+    settle(wd);
+    if (is_void(wd)) {
+        pt_writer_close(wd->writer, "");
+        wd->writer = NULL;
+        remove_run(wd);
+        return 0;
+    }
+    int rc = close_run(wd, &totals, err);
+    take_better_name(wd);
+    wd_run_summary(wd, &totals, summary, size);
+    return rc;
 }

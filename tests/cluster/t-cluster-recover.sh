@@ -53,6 +53,11 @@ for delay in 0.05 0.1 0.2 0.3 0.5; do
     kill -KILL $! 2>/dev/null
     wait $! 2>/dev/null
 done
+# And when the last daemon is there, but not yet what it needs.
+"$ptcluster" start "${options[@]}" >/dev/null 2>&1 &
+until [[ -e $dir/run/slurmd-n1.pid ]] || ! kill -0 $! 2>/dev/null; do sleep 0.01; done
+kill -KILL $! 2>/dev/null
+wait $! 2>/dev/null
 expect 'start after halfway kills' start
 expect 'job after halfway kills' on "$dir" srun -N 2 true
 bridge=$(bridge_of)

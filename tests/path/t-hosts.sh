@@ -26,7 +26,10 @@ done
 grep -q '^  "complete": true' run/run.json || fail "not complete: $(cat run/run.json)"
 [[ $(find run -type f | wc -l) == 4 ]] || fail "other files in the run directory: $(ls -a run)"
 on "$tmp/cluster" ptmerge -o store.h5 run >merge.log 2>&1 || fail "merge: $(cat merge.log)"
-on "$tmp/cluster" ptdump store.h5 | grep -q '^# node 5 (host n2' || fail 'node 5 is not on n2'
+on "$tmp/cluster" ptdump store.h5 >store.txt
+grep -q '^# node 5 (host n2' store.txt || fail 'node 5 is not on n2'
+# Nobody is held on several hosts, but MPI's calls tell who waits for whom.
+grep -q 'BARRIER([0-9]*: 0,1,2,3,4,5) by mpi$' store.txt || fail "no barrier: $(cat store.txt)"
 mkdir root
 on "$tmp/cluster" srun -N 3 --ntasks-per-node=2 ptreplay --mode think --json --root root store.h5 \
     >replay.json 2>err.log || fail "replay: $(cat err.log)"

@@ -36,7 +36,7 @@ expected_waits() {
 }
 
 trace() {
-    on "$tmp/cluster" srun -n $ranks --ptrace=throttle:1,period=1,out=run "$pseudo" --sync \
+    on "$tmp/cluster" srun -n $ranks --ptrace=discover=hold,throttle:1,period=1,out=run "$pseudo" --sync \
         --count $count >app.log 2>err.log || fail "traced job: $(cat app.log err.log)"
     grep -q "^pseudo: $ranks ranks" app.log || fail "the application's output: $(cat app.log)"
     grep -q "paratrace: .*run: $ranks nodes, .* 0 lost, complete" err.log ||
@@ -58,7 +58,7 @@ check_store() {
 
 # Rank 0 makes the file before a barrier, and only a run that holds rank 0 tells.
 add_run_of_rank_0() {
-    on "$tmp/cluster" srun -n $ranks --ptrace=throttle:0,period=1,out=run0 "$pseudo" --sync \
+    on "$tmp/cluster" srun -n $ranks --ptrace=discover=hold,throttle:0,period=1,out=run0 "$pseudo" --sync \
         --count $count >app.log 2>err.log || fail "second traced job: $(cat app.log err.log)"
     on "$tmp/cluster" ptmerge -o store.h5 run run0 >merge.log 2>&1 || fail "merge: $(cat merge.log)"
 }
@@ -75,11 +75,30 @@ replay() {
     grep -q '"mismatches": 0' causal.json || fail "replay differs: $(cat causal.json)"
 }
 
+# The same barriers from one run in which nobody was held: MPI's calls tell.
+discover_mpi() {
+    local found bytes=$((ranks * count * 65536))
+    on "$tmp/cluster" srun -n $ranks --ptrace=discover=mpi,out=run.mpi "$pseudo" --sync \
+        --count $count >app.log 2>err.log || fail "traced job: $(cat app.log err.log)"
+    on "$tmp/cluster" ptmerge -o mpi.h5 run.mpi >merge.log 2>&1 || fail "merge: $(cat merge.log)"
+    on "$tmp/cluster" ptdump --node 1 mpi.h5 >mpi.txt || fail 'dump'
+    # One after each of its writes.
+    found=$(awk '/^ *BARRIER\(.*: 0,1,2\) by mpi$/ { b++ } /^ *[0-9]+ pwrite/ { print b + 0 }' mpi.txt)
+    [[ $found == "$(seq 0 $((count - 1)))" ]] ||
+        fail "barriers before rank 1's writes: $found in $(cat mpi.txt)"
+    mkdir root.mpi
+    on "$tmp/cluster" srun -n $ranks ptreplay --json --root root.mpi mpi.h5 >mpi.json 2>err.log ||
+        fail "replay: $(cat err.log)"
+    grep -q "\"bytes_written\": $bytes" mpi.json || fail "replay: $(cat mpi.json)"
+    grep -q '"mismatches": 0' mpi.json || fail "replay differs: $(cat mpi.json)"
+}
+
 whole_path() {
     trace
     check_store
     add_run_of_rank_0
     replay
+    discover_mpi
 }
 
 mkdir "$tmp/own" && cd "$tmp/own" || fail 'no directory'
@@ -92,7 +111,7 @@ if ((EUID == 0)) && type -P useradd >/dev/null; then
     runuser -u "$user" -- test -x "$pseudo" || skip 'the build tree is closed to other users'
     # The same functions, as the user, on root's cluster.
     cd "$tmp/user" || fail 'no directory'
-    export -f on fail trace waits_of expected_waits check_store add_run_of_rank_0 replay whole_path
+    export -f on fail trace waits_of expected_waits check_store add_run_of_rank_0 replay discover_mpi whole_path
     export tmp ptcluster pseudo ranks count
     runuser -u "$user" -- bash -c 'exec 3>&1; set -u -o pipefail; whole_path' || fail 'as an ordinary user'
     [[ $(stat -c %U run/n0.ptrun) == "$user" ]] || fail 'the run file belongs to somebody else'

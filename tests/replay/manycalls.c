@@ -4,9 +4,11 @@
  */
 #include "config.h"
 
+#include <aio.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +16,7 @@
 #include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/uio.h>
 #include <sys/xattr.h>
@@ -194,6 +197,47 @@ static void data_calls(void)
     MUST(close(out));
 }
 
+/* What is not one call in the trace: requests in a list, parts of mappings, streams anew. */
+static void compound_calls(void)
+{
+    struct open_how how = {.flags = O_RDWR | O_CREAT, .mode = 0600};
+    int in = open("old", O_RDONLY), p[2], out;
+    struct aiocb r = {
+        .aio_fildes = in, .aio_buf = data, .aio_nbytes = 100, .aio_lio_opcode = LIO_READ};
+    struct aiocb *list[1] = {&r};
+    off_t off = 10, to = 20;
+    char *map;
+    FILE *f;
+
+    MUST(in);
+    out = (int)syscall(SYS_openat2, AT_FDCWD, "spliced", &how, sizeof(how));
+    MUST(out);
+    MUST(pipe(p));
+    MUST(splice(in, &off, p[1], NULL, 3000, 0));
+    MUST(splice(p[0], NULL, out, &to, 1000, 0));
+    MUST(splice(p[0], NULL, out, NULL, 9000, 0));
+    MUST(lio_listio(LIO_WAIT, list, 1, NULL));
+    MUST(aio_return(&r));
+    FAILS(-posix_fadvise(in, 0, 0, 77));
+    FAILS(-posix_fallocate(out, -1, 10));
+    map = mmap(NULL, 16384, PROT_READ, MAP_SHARED, in, 0);
+    MUST(map == MAP_FAILED ? -1 : 0);
+    MUST(munmap(map + 4096, 4096));
+    MUST(munmap(map, 16384));
+    MUST(close(in));
+    MUST(close(out));
+    f = fopen("again", "w");
+    MUST(f ? 0 : -1);
+    for (int i = 0; i < 10000; i++)
+        MUST(putc_unlocked('x', f));
+    MUST(freopen("old", "r", f) ? 0 : -1);
+    for (int i = 0; i < 5000; i++)
+        MUST(getc_unlocked(f));
+    MUST(freopen(NULL, "r", f) ? 0 : -1);
+    MUST(fread(data, 1, 100, f) == 100 ? 0 : -1);
+    FAILS(freopen("missing", "r", f) ? 0 : -1);
+}
+
 int main(void)
 {
     streams();
@@ -201,5 +245,6 @@ int main(void)
     links();
     looking();
     data_calls();
+    compound_calls();
     return 0;
 }

@@ -446,15 +446,15 @@ run 1 --json mpiio.h5
 [ $rc -eq 0 ] || fail "MPI-IO: exit $rc"
 [ "$(grep -c 'MPI-IO' err)" -eq 1 ] && grep -q "ptreplay: MPI-IO calls are not replayed: 3 events" err ||
     fail "MPI-IO is not mentioned once"
-"$mkstore" splice.h5 <<'END'
+"$mkstore" unknown.h5 <<'END'
 file /d/a size=10
 node 0
 open file=0 flags=r handle=1 ret=3
-splice handle=1 len=10 ret=10
+getdents64 handle=1 len=10 ret=10
 exit
 END
-run 1 --json splice.h5
-[ $rc -eq 1 ] && grep -q "cannot be replayed.*'splice': 1 event" err || fail "splice: exit $rc"
+run 1 --json unknown.h5
+[ $rc -eq 1 ] && grep -q "cannot be replayed.*'getdents64': 1 event" err || fail "unknown call: exit $rc"
 rm -rf root
 
 # -- roots ---------------------------------------------------------------------

@@ -28,7 +28,7 @@ check() { # WHAT COMMAND...
 }
 has() { grep -qE -- "$2" "$1" || { echo "no '$2' in:"; cat "$1"; return 1; }; }
 same() { [ "$1" = "$2" ] || { echo "expected '$2', not '$1'"; return 1; }; }
-unset SLURM_SPANK__SLURM_SPANK_OPTION_paratrace_ptrace LD_PRELOAD PARATRACE_SOCKET
+unset SLURM_SPANK__SLURM_SPANK_OPTION_paratrace_ptrace LD_PRELOAD PARATRACE_SOCKET PARATRACE_WATCHDOG
 library=$(sed -n 's/.* preload=\([^ ]*\).*/\1/p' cluster/etc/plugstack.conf)
 show='echo "$SLURM_PROCID ${LD_PRELOAD:-none} ${PARATRACE_SOCKET:-none}"'
 

@@ -26,7 +26,7 @@ check() { # WHAT COMMAND...
 }
 has() { grep -qF -- "$2" "$1" || { echo "no '$2' in:"; cat "$1"; return 1; }; }
 env_name=SLURM_SPANK__SLURM_SPANK_OPTION_paratrace_ptrace
-unset "$env_name" LD_PRELOAD PARATRACE_SOCKET
+unset "$env_name" LD_PRELOAD PARATRACE_SOCKET PARATRACE_WATCHDOG
 
 # Refused: exit status not 0, the reason on stderr, no job.
 refused() { # REASON COMMAND...
@@ -67,7 +67,8 @@ batch() { # OPTIONS... : runs the script, its output becomes ours
 printf '#!/bin/sh\n#SBATCH --ptrace=out=directive\nsrun -n1 /bin/sh -c %q\n' "$task" >directive.sh
 printf '#!/bin/sh\nsrun -n1 /bin/sh -c %q\n' "$task" >plain.sh
 printf '#!/bin/sh\nsrun -n1 --ptrace=off /bin/sh -c %q\n' "$task" >inner-off.sh
-printf '#!/bin/sh\n%s\n' "$task" >no-srun.sh
+printf '#!/bin/sh\n%s\ncat /dev/null >file\n' "$task" >no-srun.sh
+printf '#!/bin/sh\n%s\n' "$task" >shell.sh
 check "no request, no trace" gets not - srun sh -c "$task"
 check "srun --ptrace" gets traced a srun --ptrace=out=a sh -c "$task"
 check "srun --ptrace=off" gets not - srun --ptrace=off sh -c "$task"
@@ -80,7 +81,8 @@ check "sbatch --ptrace beats the directive" gets not - batch --ptrace=off direct
 check "srun --ptrace=off in a traced job" gets not - batch --ptrace=out=d inner-off.sh
 check "sbatch --export=NONE" gets traced e batch --export=NONE --ptrace=out=e plain.sh
 check "salloc --ptrace" gets traced f salloc -Q --ptrace=out=f srun sh -c "$task"
-check "the batch step itself is not traced" gets not - batch --ptrace=out=d no-srun.sh
+check "a script without srun" gets traced g batch --ptrace=out=g no-srun.sh
+check "of which nothing but its shell ran leaves no run" eval '! batch --ptrace=out=h shell.sh || [ ! -e h -a ! -e h.batch ]'
 check "patterns of an array" gets traced "$(($(sbatch --parsable -W --wrap true) + 1)).5" \
     batch --array=5 --ptrace=out=%A.%a plain.sh
 
@@ -96,6 +98,10 @@ check "the site's default" gets traced site srun sh -c "$task"
 check "the user beats it" gets not - srun --ptrace=off sh -c "$task"
 use_conf 'output = "elsewhere.%s"'
 check "the site's output" gets traced elsewhere.0 srun --ptrace=on sh -c "$task"
+check "and tells where it is" has err 'elsewhere.0: '
+use_conf 'quiet = true'
+check "quiet traces" gets traced q srun --ptrace=out=q sh -c "$task"
+check "without a word" eval '! grep paratrace err'
 use_conf 'perod = 3'
 check "a wrong file does not stop a step" gets not - srun sh -c "$task"
 check "nor a request" gets not - srun --ptrace=on sh -c "$task"

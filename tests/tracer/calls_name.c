@@ -21,6 +21,8 @@
 
 ssize_t __readlink_chk(const char *path, char *buf, size_t n, size_t size);
 ssize_t __readlinkat_chk(int dirfd, const char *path, char *buf, size_t n, size_t size);
+int __xmknod(int version, const char *path, mode_t mode, dev_t *dev);
+int __xmknodat(int version, int dirfd, const char *path, mode_t mode, dev_t *dev);
 char *__realpath_chk(const char *path, char *out, size_t size);
 
 static int file, dir; /* descriptors of "a" and "d" */
@@ -103,6 +105,14 @@ static void accesses(void)
     expect(faccessat(AT_FDCWD, "no", F_OK, 0), "faccessat(\"no\", 0)");
 }
 
+static void canonical(void)
+{
+    char *name = canonicalize_file_name("a");
+    expect(name ? 0 : -1, "canonicalize_file_name(\"a\")");
+    free(name);
+    expect(canonicalize_file_name("no") ? 0 : -1, "canonicalize_file_name(\"no\")");
+}
+
 static void links_read(void)
 {
     char buf[PATH_MAX];
@@ -170,8 +180,26 @@ static void names(void)
 
 /* ---- attributes ------------------------------------------------------------------------- */
 
+/* Pipes have names, too; what is in them is not I/O. */
+static void special(void)
+{
+    __typeof__(__xmknod) *old_mknod = (__typeof__(old_mknod))dlsym(RTLD_DEFAULT, "__xmknod");
+    __typeof__(__xmknodat) *old_mknodat =
+        (__typeof__(old_mknodat))dlsym(RTLD_DEFAULT, "__xmknodat");
+    dev_t none = 0;
+    expect_name(mkfifo("p1", 0600), "mkfifo(\"p1\", 0600)");
+    expect_name(mkfifo("p1", 0600), "mkfifo(\"p1\", 0600)");
+    expect_name(mkfifoat(dir, "p2", 0600), "mkfifoat(%d, \"p2\", 0600)", dir);
+    expect_name(mknod("p3", S_IFIFO | 0600, 0), "mknod(\"p3\", 010600)");
+    expect_name(mknodat(dir, "p4", S_IFIFO | 0600, 0), "mknodat(%d, \"p4\", 010600)", dir);
+    expect_name(old_mknod(0, "p5", S_IFIFO | 0600, &none), "__xmknod(\"p5\", 010600)");
+    expect_name(old_mknodat(0, dir, "p6", S_IFIFO | 0600, &none), "__xmknodat(%d, \"p6\", 010600)",
+                dir);
+}
+
 static void modes(void)
 {
+    expect(lchmod("a", 0644), "lchmod(\"a\", 0644)");
     expect(chmod("a", 0600), "chmod(\"a\", 0600)");
     expect(chmod("no", 0600), "chmod(\"no\", 0600)");
     expect(fchmod(file, 0640), "fchmod(%d, 0640)", file);
@@ -203,6 +231,7 @@ static void times(void)
     expect(utime("no", NULL), "utime(\"no\")");
     expect(utimes("a", us), "utimes(\"a\")");
     expect(utimes("no", us), "utimes(\"no\")");
+    expect(futimesat(dir, "../a", us), "futimesat(%d, \"../a\")", dir);
     expect(lutimes("s", us), "lutimes(\"s\")");
     expect(futimes(file, us), "futimes(%d)", file);
     expect(futimens(file, ns), "futimens(%d)", file);
@@ -240,8 +269,10 @@ int main(void)
     old_stats();
     file_systems();
     accesses();
+    canonical();
     links_read();
     names();
+    special();
     modes();
     owners();
     times();

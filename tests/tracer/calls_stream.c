@@ -33,7 +33,16 @@ int __fprintf_chk(FILE *f, int flag, const char *fmt, ...);
 int __vfprintf_chk(FILE *f, int flag, const char *fmt, va_list ap);
 int __printf_chk(int flag, const char *fmt, ...);
 int __vprintf_chk(int flag, const char *fmt, va_list ap);
+int __dprintf_chk(int fd, int flag, const char *fmt, ...);
+int __fwprintf_chk(FILE *f, int flag, const wchar_t *fmt, ...);
+int __wprintf_chk(int flag, const wchar_t *fmt, ...);
+int __vwprintf_chk(int flag, const wchar_t *fmt, va_list ap);
+int _IO_getc(FILE *f);
+int _IO_putc(int c, FILE *f);
 int old_fscanf(FILE *f, const char *fmt, ...) __asm__("fscanf");
+int old_scanf(const char *fmt, ...) __asm__("scanf");
+int old_fwscanf(FILE *f, const wchar_t *fmt, ...) __asm__("fwscanf");
+int old_wscanf(const wchar_t *fmt, ...) __asm__("wscanf");
 
 /* The flags that fopen's modes stand for. */
 enum {
@@ -56,6 +65,21 @@ static void close_stream(FILE *f)
     expect(fclose(f), "fclose(%d)", fd);
 }
 
+/* What the stream stood for is closed first, also where the open fails. */
+static void reopen_stream(const char *path, const char *mode, FILE *f, int flags)
+{
+    char here[1024];
+    int fd = fileno(f);
+    FILE *again = freopen(path, mode, f);
+    int error = errno;
+    expect(0, "fclose(%d)", fd);
+    errno = error;
+    if (path)
+        expect(again ? fd : -1, "freopen(\"%s\", %#x, 0666)", path, flags);
+    else /* the name is known from where the descriptor leads */
+        expect(fd, "freopen(\"%s/a\", %#x, 0666)", getcwd(here, sizeof(here)), flags);
+}
+
 static void opens(void)
 {
     FILE *f;
@@ -73,11 +97,15 @@ static void opens(void)
     f = fopen64("a", "r");
     fd = fileno(f);
     expect(fd, "fopen(\"a\", 0, 0666)");
-    expect(freopen("b", "w+", f) ? fd : -1, "freopen(\"b\", %#x, 0666)", FOR_W_PLUS);
+    reopen_stream("b", "w+", f, FOR_W_PLUS);
     close_stream(f);
-    f = fopen("a", "r");
-    expect(fileno(f), "fopen(\"a\", 0, 0666)");
-    expect(freopen("no", "r", f) ? 0 : -1, "freopen(\"no\", 0, 0666)");
+    f = open_stream("a", "r", O_RDONLY);
+    reopen_stream("no", "r", f, O_RDONLY); /* closes it nevertheless */
+    f = open_stream("a", "r", O_RDONLY);
+    expect(fclose(f), "fclose(%d)", fd); /* so the descriptor is free again */
+    f = open_stream("a", "r", O_RDONLY);
+    reopen_stream(NULL, "r+", f, O_RDWR);
+    close_stream(f);
     f = tmpfile();
     expect(fileno(f), "tmpfile(\"/tmp\", %#x, 0600)", O_RDWR | O_TMPFILE);
     close_stream(f);
@@ -110,6 +138,37 @@ static int print_out(const char *fmt, ...)
     return ret;
 }
 
+static int print_to_fd(int fd, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    int ret = vdprintf(fd, fmt, ap);
+    va_end(ap);
+    return ret;
+}
+
+/* Straight to a descriptor. */
+static void unbuffered(void)
+{
+    int fd = open("direct", O_WRONLY | O_CREAT, 0600);
+    expect(fd, "open(\"direct\", O_WRONLY|O_CREAT, 0600)");
+    expect(dprintf(fd, "%d\n", 12), "vdprintf(%d, 3)", fd);
+    expect(print_to_fd(fd, "%s\n", "three"), "vdprintf(%d, 6)", fd);
+    expect(__dprintf_chk(fd, 1, "%d\n", 4), "__vdprintf_chk(%d, 2)", fd);
+    expect(close(fd), "close(%d)", fd);
+    fd = open("direct", O_RDONLY);
+    expect(fd, "open(\"direct\", O_RDONLY)");
+    expect(dprintf(fd, "x"), "vdprintf(%d, 0)", fd);
+    expect(close(fd), "close(%d)", fd);
+}
+
+static void put_chars(FILE *f)
+{
+    if (fputc('6', f) != '6' || _IO_putc('\n', f) != '\n' || putc('x', f) != 'x' ||
+        fputc_unlocked('7', f) != '7' || putc_unlocked('\n', f) != '\n')
+        abort();
+}
+
 static void writes(void)
 {
     static char room[BUFSIZ];
@@ -120,11 +179,10 @@ static void writes(void)
     expect((long)fwrite_unlocked("three\n", 1, 6, f), "fwrite_unlocked(%d, 6)", fd);
     expect(fputs("four\n", f) < 0 ? -1 : 5, "fputs(%d, 5)", fd);
     expect(fputs_unlocked("five\n", f) < 0 ? -1 : 5, "fputs_unlocked(%d, 5)", fd);
-    expect(fputc('6', f) == '6', "fputc(%d, 1)", fd);
-    expect(putc('\n', f) == '\n', "putc(%d, 1)", fd);
-    expect(fputc_unlocked('7', f) == '7', "fputc_unlocked(%d, 1)", fd);
-    expect(putc_unlocked('\n', f) == '\n', "putc_unlocked(%d, 1)", fd);
-    expect(putw(0x0a383838, f) ? -1 : 4, "putw(%d, 4)", fd);
+    put_chars(f); /* through the buffer: they show up together, before the next call */
+    int put = putw(0x0a383838, f);
+    expect(5, "putc_unlocked(%d, 5)", fd);
+    expect(put ? -1 : 4, "putw(%d, 4)", fd);
     expect(fprintf(f, "%d\n", 9), "vfprintf(%d, 2)", fd);
     expect(print_to(f, "%s\n", "ten"), "vfprintf(%d, 4)", fd);
     expect(__fprintf_chk(f, 1, "%d\n", 11), "__vfprintf_chk(%d, 3)", fd);
@@ -138,6 +196,12 @@ static void writes(void)
     setbuf(f, NULL);
     expect(0, "setvbuf(%d, %#x, %d)", fd, _IONBF, BUFSIZ);
     expect(__overflow(f, 'x') == 'x', "__overflow(%d, 1)", fd);
+    expect(fputc('6', f) == '6', "fputc(%d, 1)", fd);
+    expect(_IO_putc('\n', f) == '\n', "putc(%d, 1)", fd);
+    expect(fputc_unlocked('7', f) == '7', "fputc_unlocked(%d, 1)", fd);
+    expect(putc_unlocked('\n', f) == '\n', "putc_unlocked(%d, 1)", fd);
+    setlinebuf(f);
+    expect(0, "setvbuf(%d, %#x, 0)", fd, _IOLBF);
     close_stream(f);
     f = open_stream("full", "r", O_RDONLY);
     fd = fileno(f);
@@ -175,11 +239,11 @@ static void reads(void)
            fd);
     expect(__fgets_unlocked_chk(buf, sizeof(buf), 100, f) ? (long)strlen(buf) : 0,
            "__fgets_unlocked_chk(%d, 100)", fd);
-    expect(fgetc(f) == 'l', "fgetc(%d, 1)", fd);
-    expect(getc(f) == 'i', "getc(%d, 1)", fd);
-    expect(fgetc_unlocked(f) == 'n', "fgetc_unlocked(%d, 1)", fd);
-    expect(getc_unlocked(f) == 'e', "getc_unlocked(%d, 1)", fd);
-    expect(getw(f) ? 4 : 0, "getw(%d, 4)", fd);
+    if (fgetc(f) != 'l' || getc(f) != 'i' || fgetc_unlocked(f) != 'n' || getc_unlocked(f) != 'e')
+        abort();
+    int got = getw(f);
+    expect(4, "getc_unlocked(%d, 4)", fd); /* out of the buffer, all together */
+    expect(got ? 4 : 0, "getw(%d, 4)", fd);
     expect(getline(&line, &room, f), "getline(%d, 8)", fd);
     expect(getdelim(&line, &room, ' ', f), "getdelim(%d, 5)", fd);
     if (fscanf(f, "%d", &n) != 1)
@@ -188,27 +252,136 @@ static void reads(void)
     if (old_fscanf(f, " line %d", &n) != 1)
         abort();
     expect(8, "__isoc99_vfscanf(%d, 8)", fd);
-    expect((long)fread(buf, 10, 20, f) * 10, "fread(%d, 200)", fd);
+    if (_IO_getc(f) != '\n') /* getc of programs that are some years old */
+        abort();
+    got = (int)fread(buf, 10, 20, f) * 10;
+    expect(1, "getc_unlocked(%d, 1)", fd);
+    expect(got, "fread(%d, 200)", fd);
     expect(getline(&line, &room, f) < 0 ? 0 : 1, "getline(%d, 0)", fd);
     expect(fgets(buf, 10, f) ? 1 : 0, "fgets(%d, 10)", fd);
     expect(fgetc(f) != EOF, "fgetc(%d, 1)", fd);
     expect(getw(f) == EOF ? 0 : 4, "getw(%d, 4)", fd);
     free(line);
     close_stream(f);
+    f = open_stream("in", "r", O_RDONLY);
+    fd = fileno(f);
+    setbuf(f, NULL);
+    expect(0, "setvbuf(%d, %#x, %d)", fd, _IONBF, BUFSIZ);
+    expect(fgetc(f) == 'l', "fgetc(%d, 1)", fd);
+    expect(getc(f) == 'i', "getc(%d, 1)", fd);
+    expect(fgetc_unlocked(f) == 'n', "fgetc_unlocked(%d, 1)", fd);
+    expect(getc_unlocked(f) == 'e', "getc_unlocked(%d, 1)", fd);
+    close_stream(f);
 }
 
-/* getc_unlocked as the compiler makes it: a call only where the buffer is empty. */
-static void inlined(void)
+/* getc_unlocked and putc_unlocked as the compiler makes them: calls only at the buffer's end. */
+static int inlined_getc(FILE *f)
 {
-    FILE *f = open_stream("in", "r", O_RDONLY);
+    return f->_IO_read_ptr < f->_IO_read_end ? *(unsigned char *)f->_IO_read_ptr++ : __uflow(f);
+}
+
+static int inlined_putc(int c, FILE *f)
+{
+    if (f->_IO_write_ptr >= f->_IO_write_end)
+        return __overflow(f, (unsigned char)c);
+    *f->_IO_write_ptr++ = (char)c;
+    return c;
+}
+
+/* What is between the calls is an event before the next one: no byte is missing or double. */
+static void inlined_reads(void)
+{
+    char buf[64];
+    FILE *f = open_stream("in", "r", O_RDONLY); /* 160 bytes */
     int fd = fileno(f), n = 0;
-    expect(setvbuf(f, NULL, _IOFBF, 0), "setvbuf(%d, 0, 0)", fd);
-    while ((f->_IO_read_ptr < f->_IO_read_end ? *(unsigned char *)f->_IO_read_ptr++ : __uflow(f)) !=
-           EOF)
+    for (int i = 0; i < 10; i++)
+        inlined_getc(f);
+    expect(1, "__uflow(%d, 1)", fd);
+    long got = (long)fread(buf, 1, 20, f);
+    expect(9, "getc_unlocked(%d, 9)", fd);
+    expect(got, "fread(%d, 20)", fd);
+    expect((long)fread(buf, 1, 20, f), "fread(%d, 20)", fd); /* nothing in between */
+    ungetc(inlined_getc(f), f);
+    if (fgetc(f) == EOF) /* the same byte: read once */
+        abort();
+    for (int i = 0; i < 3; i++)
+        inlined_getc(f);
+    got = fseek(f, 80, SEEK_SET);
+    expect(4, "getc_unlocked(%d, 4)", fd);
+    expect(got, "fseek(%d, 80, SEEK_SET)", fd);
+    while (inlined_getc(f) != EOF)
         n++;
-    expect(n, "__uflow(%d, %d)", fd, n);
-    expect(0, "__uflow(%d, 0)", fd);
+    if (n != 80)
+        abort();
+    expect(80, "getc_unlocked(%d, 80)", fd); /* fseek has filled the buffer */
+    expect(0, "__uflow(%d, 1)", fd);
     close_stream(f);
+}
+
+static void inlined_writes(void)
+{
+    static char room[100];
+    FILE *f = open_stream("puts", "w", FOR_W);
+    int fd = fileno(f);
+    setbuffer(f, room, sizeof(room));
+    expect(0, "setvbuf(%d, %#x, 100)", fd, _IOFBF);
+    for (int i = 0; i < 250; i++) /* more than two buffers */
+        inlined_putc('x', f);
+    expect(1, "__overflow(%d, 1)", fd);
+    expect(99, "putc_unlocked(%d, 99)", fd);
+    expect(1, "__overflow(%d, 1)", fd);
+    expect(99, "putc_unlocked(%d, 99)", fd);
+    expect(1, "__overflow(%d, 1)", fd);
+    fputc('y', f); /* as if it were inlined, too */
+    inlined_putc('z', f);
+    int closed = fclose(f);
+    expect(51, "putc_unlocked(%d, 51)", fd);
+    expect(closed, "fclose(%d)", fd);
+}
+
+/* Streams that are no files: none of this may show up, and none of their functions may be
+ * called more often than by the program itself. */
+static int seeks;
+
+static ssize_t cookie_read(void *cookie, char *buf, size_t n)
+{
+    (void)cookie;
+    memset(buf, '7', n);
+    return (ssize_t)n;
+}
+
+static int cookie_seek(void *cookie, off64_t *off, int whence)
+{
+    (void)cookie;
+    (void)off;
+    (void)whence;
+    seeks++;
+    return -1;
+}
+
+static void no_files(void)
+{
+    cookie_io_functions_t functions = {.read = cookie_read, .seek = cookie_seek};
+    char *text, number[8];
+    wchar_t *wide;
+    size_t n;
+    int value;
+    FILE *f = fopencookie(NULL, "r", functions);
+    if (fscanf(f, "%3d", &value) != 1 || value != 777 || fgetc(f) != '7' || seeks || fclose(f))
+        abort();
+    f = open_memstream(&text, &n);
+    if (fprintf(f, "%d", 42) != 2 || fputc('x', f) != 'x' || inlined_putc('y', f) != 'y' ||
+        fclose(f) || strcmp(text, "42xy"))
+        abort();
+    free(text);
+    f = open_wmemstream(&wide, &n);
+    if (fwprintf(f, L"%d", 42) != 2 || fclose(f) || wcscmp(wide, L"42"))
+        abort();
+    free(wide);
+    strcpy(number, "12 34");
+    f = fmemopen(number, 5, "r");
+    if (fscanf(f, "%d", &value) != 1 || value != 12 || inlined_getc(f) != ' ' || fclose(f))
+        abort();
 }
 
 static void positions(void)
@@ -239,6 +412,8 @@ static void wide_writes(void)
     expect(putwc(L'i', f) == L'i', "putwc(%d, 1)", fd);
     expect(fputwc_unlocked(L'd', f) == L'd', "fputwc_unlocked(%d, 1)", fd);
     expect(putwc_unlocked(L'e', f) == L'e', "putwc_unlocked(%d, 1)", fd);
+    expect(fwprintf(f, L"%d\n", 7), "vfwprintf(%d, 2)", fd);
+    expect(__fwprintf_chk(f, 1, L"%d\n", 89), "__vfwprintf_chk(%d, 3)", fd);
     expect(fputws(L" one\n", f) < 0 ? -1 : 5, "fputws(%d, 5)", fd);
     expect(fputws_unlocked(L"two\nthree\nfour\nfive\n", f) < 0 ? -1 : 20, "fputws_unlocked(%d, 20)",
            fd);
@@ -248,12 +423,20 @@ static void wide_writes(void)
 static void wide_reads(void)
 {
     wchar_t buf[64];
+    int n;
     FILE *f = open_stream("wide", "r", O_RDONLY);
     int fd = fileno(f);
     expect(fgetwc(f) == L'w', "fgetwc(%d, 1)", fd);
     expect(getwc(f) == L'i', "getwc(%d, 1)", fd);
     expect(fgetwc_unlocked(f) == L'd', "fgetwc_unlocked(%d, 1)", fd);
     expect(getwc_unlocked(f) == L'e', "getwc_unlocked(%d, 1)", fd);
+    if (fwscanf(f, L"%d", &n) != 1 || n != 7)
+        abort();
+    expect(1, "__isoc99_vfwscanf(%d, 1)", fd);
+    if (old_fwscanf(f, L"%d", &n) != 1 || n != 89)
+        abort();
+    expect(3, "__isoc99_vfwscanf(%d, 3)", fd);
+    expect(fgetwc(f) == L'\n', "fgetwc(%d, 1)", fd);
     expect(fgetws(buf, 60, f) ? (long)wcslen(buf) : 0, "fgetws(%d, 60)", fd);
     expect(fgetws_unlocked(buf, 60, f) ? (long)wcslen(buf) : 0, "fgetws_unlocked(%d, 60)", fd);
     expect(__fgetws_chk(buf, 64, 60, f) ? (long)wcslen(buf) : 0, "__fgetws_chk(%d, 60)", fd);
@@ -274,6 +457,7 @@ static void wide_bytes(void)
     int fd = fileno(f);
     expect(fputwc(0xe9, f) == WEOF ? -1 : 2, "fputwc(%d, 2)", fd);
     expect(fputws(L"\u00e9\u20ac\n", f) < 0 ? -1 : 6, "fputws(%d, 6)", fd);
+    expect(fwprintf(f, L"%lc", 0x20ac) == 1 ? 3 : -1, "vfwprintf(%d, 3)", fd);
     close_stream(f);
     f = open_stream("bytes", "r", O_RDONLY);
     fd = fileno(f);
@@ -284,7 +468,34 @@ static void wide_bytes(void)
 
 /* ---- standard streams that are files ---------------------------------------------------- */
 
-static void standard(void)
+static int print_wide(int checked, const wchar_t *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    int ret = checked ? __vwprintf_chk(1, fmt, ap) : vwprintf(fmt, ap);
+    va_end(ap);
+    return ret;
+}
+
+static int scan_in(const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    int ret = vscanf(fmt, ap);
+    va_end(ap);
+    return ret;
+}
+
+static int scan_wide(const wchar_t *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    int ret = vwscanf(fmt, ap);
+    va_end(ap);
+    return ret;
+}
+
+static void standard_output(void)
 {
     expect(freopen("out", "w", stdout) ? 1 : -1, "freopen(\"out\", %#x, 0666)", FOR_W);
     expect(puts("one") < 0 ? -1 : 4, "puts(1, 4)");
@@ -295,27 +506,79 @@ static void standard(void)
     expect(__printf_chk(1, "%d\n", 4), "__vfprintf_chk(1, 2)");
     expect(print_checked(NULL, "%d\n", 5), "__vfprintf_chk(1, 2)");
     expect(fflush(stdout), "fflush(1)");
-    expect(freopen("out2", "w", stdout) ? 1 : -1, "freopen(\"out2\", %#x, 0666)", FOR_W);
+    reopen_stream("out2", "w", stdout, FOR_W);
     expect(putwchar(L'w') == L'w', "putwchar(1, 1)");
     expect(putwchar_unlocked(L'\n') == L'\n', "putwchar_unlocked(1, 1)");
+    expect(wprintf(L"%d\n", 2), "vfwprintf(1, 2)");
+    expect(print_wide(0, L"%d\n", 3), "vfwprintf(1, 2)");
+    expect(__wprintf_chk(1, L"%d\n", 4), "__vfwprintf_chk(1, 2)");
+    expect(print_wide(1, L"%d\n", 5), "__vfwprintf_chk(1, 2)");
     expect(fflush(stdout), "fflush(1)");
+}
+
+static void standard_input(void)
+{
+    int n;
     expect(freopen("in", "r", stdin) ? 0 : -1, "freopen(\"in\", 0, 0666)");
     expect(getchar() == 'l', "getchar(0, 1)");
     expect(getchar_unlocked() == 'i', "getchar_unlocked(0, 1)");
+    if (scanf("ne %d", &n) != 1 || old_scanf(" line %d", &n) != 1 || n != 1 ||
+        scan_in(" line %d", &n) != 1 || n != 2)
+        abort();
+    expect(5, "__isoc99_vfscanf(0, 5)");
+    expect(8, "__isoc99_vfscanf(0, 8)");
+    expect(8, "__isoc99_vfscanf(0, 8)");
+    reopen_stream("in", "r", stdin, O_RDONLY);
+    expect(getwchar() == L'l', "getwchar(0, 1)");
+    expect(getwchar_unlocked() == L'i', "getwchar_unlocked(0, 1)");
+    if (wscanf(L"ne %d", &n) != 1 || old_wscanf(L" line %d", &n) != 1 || n != 1 ||
+        scan_wide(L" line %d", &n) != 1 || n != 2)
+        abort();
+    expect(5, "__isoc99_vfwscanf(0, 5)");
+    expect(8, "__isoc99_vfwscanf(0, 8)");
+    expect(8, "__isoc99_vfwscanf(0, 8)");
+}
+
+/* What is left in a buffer at the end; and the end of all streams, which stay open. */
+static void last(void)
+{
+    FILE *f = open_stream("last", "w", FOR_W);
+    int fd = fileno(f);
+    for (int i = 0; i < 10; i++)
+        inlined_putc('x', f);
+    expect(1, "__overflow(%d, 1)", fd);
+    int ret = fflush(NULL);
+    expect(9, "putc_unlocked(%d, 9)", fd);
+    expect(ret, "fflush(-1)");
+    for (int i = 0; i < 5; i++)
+        inlined_putc('x', f);
+    ret = fcloseall();
+    expect(5, "putc_unlocked(%d, 5)", fd);
+    expect(ret, "fcloseall(-1)");
+    FILE *g = open_stream("unclosed", "w", FOR_W);
+    for (int i = 0; i < 20; i++)
+        inlined_putc('x', g);
+    expect(1, "__overflow(%d, 1)", fileno(g));
+    expect(19, "putc_unlocked(%d, 19)", fileno(g));
 }
 
 int main(void)
 {
     int out = dup(1); /* not a file: not recorded */
     opens();
+    unbuffered();
     writes();
     make_input("in");
     reads();
-    inlined();
+    inlined_reads();
+    inlined_writes();
+    no_files();
     positions();
     wide_writes();
     wide_reads();
     wide_bytes();
-    standard();
+    standard_output();
+    standard_input();
+    last();
     return expect_print(out);
 }

@@ -67,7 +67,7 @@ CLOSERS = {"fclose", "closedir", "freopen", "scandir", "scandirat", "fchmodat"}
 ANY_FD = {"scandir", "scandirat", "fchmodat", "tmpfile"}  # the trace does not tell which
 NO_STREAM = {"mkstemp", "mkostemp", "mkstemps", "mkostemps", "mkdtemp", "remove"}
 SEEKERS = {"fseek", "fseeko", "rewind", "fsetpos", "ungetc"}
-MARKS = {"exit", "inherited", "exec", "blind", "close_range", "closefrom", "munmap", "msync",
+MARKS = {"exit", "inherited", "identity", "exec", "blind", "close_range", "closefrom", "munmap", "msync",
          "aio_return", "lio_listio", "getcwd", "fcntl"}
 
 O_MASK = (os.O_ACCMODE | os.O_CREAT | os.O_EXCL | os.O_TRUNC | os.O_APPEND | os.O_DIRECTORY |
@@ -482,6 +482,14 @@ class Process:
         return self.cwds[1][bisect.bisect_right(self.cwds[0], when) - 1]
 
 
+def unfolded(e):
+    """An event, and before it the looks in vain that it stands for."""
+    if e["class"] == "io" and "polls" in e:
+        missed = dict(e, ret=-1, errno=e.get("errno", errno.ENOENT))
+        yield from (dict(missed) for _ in range(e["polls"]))
+    yield e
+
+
 class Trace:
     def __init__(self, name):
         with open(name, encoding="utf-8", errors="surrogateescape") as f:
@@ -505,7 +513,8 @@ class Trace:
                 nodes[item["node"]] = (key, item["pid"], item["tid"])
                 self.process[item["tid"]] = item["pid"]
                 processes.setdefault(key, Process(item["cwd"]))
-        events = [i for i in dump["items"] if i["item"] == "event" and i["node"] in nodes]
+        events = [e for i in dump["items"] if i["item"] == "event" and i["node"] in nodes
+                  for e in unfolded(i)]
         for e in events:
             e["base"] = base_name(e["call"])
             e["end_ns"] = e["begin_ns"] + e["dur_ns"]

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -38,10 +39,25 @@ __attribute__((format(printf, 3, 4))) static inline void expect_call(const char 
         expect_text(" = %ld\n", ret);
 }
 
+/* The same, with the number of polls in vain that the event holds. */
+static inline void expect_count(unsigned long polls)
+{
+    used--; /* the newline */
+    expect_text(" [%lu polls]\n", polls);
+}
+
 #define expect(ret, ...)      expect_call("io", ret, __VA_ARGS__)
 #define expect_name(ret, ...) expect_call("name", ret, __VA_ARGS__)
 #define expect_sync(ret, ...) expect_call("sync", ret, __VA_ARGS__)
 #define expect_idle(ret, ...) expect_call("idle", ret, __VA_ARGS__)
+
+/* The marks that follow MPI_Init, with two ranks: the world, with its launcher's name, and self. */
+static inline void expect_world(int rank)
+{
+    const char *launch = getenv("PMIX_NAMESPACE");
+    expect_text("name MPI_Comm(0, -1, %d, \"0-1@%s\") = 0\n", rank, launch ? launch : "");
+    expect_text("name MPI_Comm(1, -1, 0, \"%d\") = 0\n", rank);
+}
 
 /* Prints it all; the program's exit status. */
 static inline int expect_print(int fd)

@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdatomic.h>
@@ -146,7 +147,7 @@ static void on_timer(int sig)
 }
 
 /* A handler that does I/O ten thousand times a second, in the midst of I/O. */
-static int hazard_signals(void)
+static int io_and_signals(FILE *stream)
 {
     struct itimerval timer = {{0, 100}, {0, 100}};
     struct sigaction action = {.sa_handler = on_timer, .sa_flags = SA_RESTART};
@@ -160,13 +161,76 @@ static int hazard_signals(void)
     clock_gettime(CLOCK_MONOTONIC, &from);
     do {
         for (int i = 0; i < 100; i++, done++)
-            if (pwrite(fd, buf, sizeof(buf), done % 1000 * 64) != sizeof(buf))
+            if (stream ? fwrite(buf, sizeof(buf), 1, stream) != 1
+                       : pwrite(fd, buf, sizeof(buf), done % 1000 * 64) != sizeof(buf))
                 abort();
         clock_gettime(CLOCK_MONOTONIC, &now);
     } while (now.tv_sec - from.tv_sec + (now.tv_nsec - from.tv_nsec) / 1e9 < 0.7);
     memset(&timer, 0, sizeof(timer));
     setitimer(ITIMER_REAL, &timer, NULL);
     printf("main %ld\nhandler %ld\n", done, handled);
+    return 0;
+}
+
+static int hazard_signals(void)
+{
+    return io_and_signals(NULL);
+}
+
+static int hazard_signals_stream(void)
+{
+    return io_and_signals(fopen("stream", "w"));
+}
+
+/*
+ * A handler that leaves by siglongjmp, at any moment, also in the midst of the tracer.  The
+ * calls go deeper from round to round, so that no frame that was left is met again.
+ */
+#define MAX_JUMPS 3000
+static sigjmp_buf outside;
+static volatile long jumps;
+
+static void on_jump(int sig)
+{
+    (void)sig;
+    jumps++;
+    siglongjmp(outside, 1);
+}
+
+/* Writes until it is interrupted. */
+static __attribute__((noinline)) void write_deep(int fd, int depth)
+{
+    volatile char room[256];
+    room[0] = 0;
+    if (depth > 0)
+        write_deep(fd, depth - 1);
+    while (jumps < MAX_JUMPS) /* each of them ends it before */
+        if (pwrite(fd, (const char *)room, 1, 0) != 1)
+            abort();
+}
+
+static int hazard_jumps(const char *own_stack)
+{
+    static char stack[65536];
+    stack_t own = {.ss_sp = stack, .ss_size = sizeof(stack)};
+    struct itimerval timer = {{0, 0}, {0, 100}}, off = {{0, 0}, {0, 0}};
+    struct sigaction action = {.sa_handler = on_jump, .sa_flags = own_stack ? SA_ONSTACK : 0};
+    int fd = open("main", O_RDWR | O_CREAT, 0600);
+    if (own_stack && sigaltstack(&own, NULL))
+        abort();
+    sigaction(SIGALRM, &action, NULL);
+    while (jumps < MAX_JUMPS) {
+        sigsetjmp(outside, 1);
+        if (jumps == MAX_JUMPS)
+            break;
+        timer.it_value.tv_usec = 50 + jumps * 7 % 100; /* at another place each time */
+        setitimer(ITIMER_REAL, &timer, NULL);
+        write_deep(fd, (int)(jumps % 100));
+    }
+    setitimer(ITIMER_REAL, &off, NULL);
+    for (int i = 0; i < 1000; i++)
+        touch("after");
+    puts("jumped");
     return 0;
 }
 
@@ -226,6 +290,31 @@ static void *many_main(void *arg)
     return NULL;
 }
 
+/* One thread after another, more than there are rings, each with data that do I/O at its end. */
+static pthread_key_t relay_key;
+
+static void relay_last(void *name)
+{
+    touch(name);
+}
+
+static void *relay_main(void *arg)
+{
+    (void)arg;
+    touch("relay");
+    pthread_setspecific(relay_key, "relay-last");
+    return NULL;
+}
+
+static int hazard_relay(void)
+{
+    pthread_key_create(&relay_key, relay_last);
+    for (int i = 0; i < 5000; i++)
+        join(start(relay_main, i));
+    puts("relay");
+    return 0;
+}
+
 static int hazard_many(void)
 {
     void *threads[MANY];
@@ -236,6 +325,30 @@ static int hazard_many(void)
         join(threads[i]);
     touch("main");
     puts("many");
+    return 0;
+}
+
+/* Threads that share a stream: what one writes is not the other's inlined putc_unlocked. */
+static FILE *shared;
+
+static void *print_main(void *arg)
+{
+    for (int i = 0; i < 5000; i++)
+        fprintf(shared, "%04ld %05d\n", (long)arg, i);
+    return NULL;
+}
+
+static int hazard_stream(void)
+{
+    void *threads[4];
+    shared = fopen("shared", "w");
+    for (long i = 0; i < 4; i++)
+        threads[i] = start(print_main, i);
+    for (int i = 0; i < 4; i++)
+        join(threads[i]);
+    if (fclose(shared))
+        abort();
+    puts("stream");
     return 0;
 }
 
@@ -393,16 +506,29 @@ int main(int argc, char **argv)
         const char *name;
         int (*run)(void);
     } hazards[] = {
-        {"plain", hazard_plain},     {"signals", hazard_signals},       {"atexit", hazard_atexit},
-        {"_exit", hazard__exit},     {"closerange", hazard_closerange}, {"many", hazard_many},
-        {"fork", hazard_fork},       {"vfork", hazard_vfork},           {"spawned", hazard_spawned},
-        {"sigkill", hazard_sigkill}, {"orphan", hazard_orphan},         {"whoami", hazard_whoami},
+        {"plain", hazard_plain},
+        {"signals", hazard_signals},
+        {"signals-stream", hazard_signals_stream},
+        {"atexit", hazard_atexit},
+        {"_exit", hazard__exit},
+        {"closerange", hazard_closerange},
+        {"many", hazard_many},
+        {"relay", hazard_relay},
+        {"fork", hazard_fork},
+        {"vfork", hazard_vfork},
+        {"spawned", hazard_spawned},
+        {"sigkill", hazard_sigkill},
+        {"orphan", hazard_orphan},
+        {"whoami", hazard_whoami},
+        {"stream", hazard_stream},
     };
     for (size_t i = 0; i < sizeof(hazards) / sizeof(hazards[0]); i++)
         if (!strcmp(what, hazards[i].name))
             return hazards[i].run();
     if (!strcmp(what, "spawn"))
         return hazard_spawn(argv[0]);
+    if (!strcmp(what, "jumps"))
+        return hazard_jumps(argv[2]);
     if (!strcmp(what, "loop") && argc > 2)
         return hazard_loop(argv[2]);
     return 2;

@@ -2,6 +2,11 @@
 # Things that break tracers.  Each program must do the same as without the tracer, must
 # not hang, and what it did must be in the trace.
 set -u
+# The numbers of descriptors are compared: those that we were started with would be in the way.
+for fd in /proc/$$/fd/*; do
+    fd=${fd##*/}
+    ((fd <= 2 || fd == 255)) || exec {fd}>&-
+done
 watchd=$top_builddir/watchdog/ptwatchd
 tracer=$top_builddir/preload/.libs/libparatrace.so
 ptdump=$top_builddir/hdf5store/ptdump
@@ -24,7 +29,7 @@ bad() {
 calls() {
     "$ptdump" "$work/$1.run"/*.ptrun | sed -n \
         -e 's/^\([0-9.]*\):[0-9]* [^ ]* [a-z]* */\1 /;T' -e 's/ <[0-9.]*>.*//' \
-        -e '/^[0-9.]* \(exit\|exec\|inherited\|blind\)(/d' -e p
+        -e '/^[0-9.]* \(exit\|exec\|identity\|inherited\|blind\)(/d' -e p
 }
 
 # hazard NAME STATUS SPEC COMMAND...: twice, in directories of their own.  $preload: what
@@ -152,6 +157,31 @@ if varies=1 hazard signals 0 "" "$hazards" signals; then
     ok signals
 fi
 
+# The short records of streams, whose times are told from those before them.
+if varies=1 hazard signals-stream 0 "" "$hazards" signals-stream; then
+    expect signals-stream "$(said signals-stream main)" '^0 fwrite\([0-9]+, 64\) = 64$'
+    expect signals-stream "$(said signals-stream handler)" '^0 pwrite\([0-9]+, 1, [0-9]+\) = 1$'
+    "$ptdump" "$work/signals-stream.run"/*.ptrun |
+        awk '$1 ~ /^0:/ { if ($2 < last - 1) exit 1; last = $2 }' ||
+        bad 'signals-stream: the time goes backwards'
+    ok signals-stream
+fi
+
+# What comes after a jump is in the trace, and so is its loss if it interrupted the tracer.
+for stack in '' own; do
+    name=jumps${stack:+-$stack}
+    if patience=60 hazard "$name" 0 buffer=64K "$hazards" jumps $stack; then
+        expect_touch "$name" after 0 1000
+        expect "$name" 1000 '^0 write\([0-9]+, 1\) = 1$'
+        ! grep -vE '^0 (p?write|open|close|vfprintf|puts)\(' "$work/$name.calls" ||
+            bad "$name: calls that nobody has made"
+        lost=$(json "$name" lost)
+        [ "$("$ptdump" "$work/$name.run"/*.ptrun | awk '/^LOSS/ { n += $2 } END { print n + 0 }')" = "$lost" ] ||
+            bad "$name: not all of $lost lost calls have a place"
+        [ $faults != 0 ] || note ok "$name ($(wc -l <"$work/$name.calls") calls, $lost lost)"
+    fi
+done
+
 # ---- processes --------------------------------------------------------------------------------
 
 if varies=1 hazard fork 0 "" "$hazards" fork; then
@@ -206,15 +236,46 @@ fi
 
 # ---- threads ------------------------------------------------------------------------------------
 
-# There may be fewer rings than threads: then the run says how many it did not see.
 if hazard many 0 "" "$hazards" many; then
-    nodes=$(json many nodes) untraced=$(json many untraced_threads)
-    [ $((nodes + untraced)) = 301 ] || bad "many: $nodes nodes and $untraced untraced threads"
-    [ "$untraced" = 0 ] || [ "$(json many complete)" = False ] ||
-        bad 'many: the run calls itself complete'
-    expect many $((nodes - 1)) '^0\.0\.[0-9]+ open\("many'
+    [ "$(json many nodes)" = 301 ] || bad "many: $(json many nodes) nodes"
+    [ "$(json many complete)" = True ] || bad 'many: the run is not complete'
+    expect many 300 '^0\.0\.[0-9]+ open\("many'
     expect_touch many main
     ok many
+fi
+
+if hazard stream 0 "" "$hazards" stream; then
+    expect stream 20000 '^0\.0\.[1-4] (__)?vfprintf(_chk)?\([0-9]+, 11\) = 11$'
+    expect stream 0 'putc_unlocked'
+    ok stream
+fi
+
+# More threads than rings, one after another: each is a node of its own.
+if hazard relay 0 "" "$hazards" relay; then
+    [ "$(json relay nodes)" = 5001 ] || bad "relay: $(json relay nodes) nodes"
+    [ "$(json relay complete)" = True ] || bad 'relay: the run is not complete'
+    expect_touch relay relay '0\.0\.[0-9]+' 5000
+    expect_touch relay relay-last '0\.0\.[0-9]+' 5000
+    [ "$(sed -n 's/^\([0-9.]*\) open("relay".*/\1/p' "$work/relay.calls" | sort -u | wc -l)" = 5000 ] ||
+        bad 'relay: two threads under one name'
+    ok relay
+fi
+
+# ---- a watchdog that cannot be seen in /proc ----------------------------------------------------
+
+if hazard hidden 0 "" env -u PARATRACE_WATCHDOG "$hazards" many; then
+    [ "$(json hidden nodes)" = 302 ] || bad "hidden: $(json hidden nodes) nodes"
+    expect_touch hidden main '0\.[0-9]+\.0'
+    ok hidden
+fi
+if unshare --pid --fork true 2>/dev/null; then
+    if varies=1 hazard pidns 0 "" unshare --pid --fork --mount-proc "$hazards" fork; then
+        expect_touch pidns child '0\.[0-9]+\.0' 30
+        [ "$(json pidns complete)" = True ] || bad 'pidns: the run is not complete'
+        ok pidns
+    fi
+else
+    note skip 'pidns: needs process id namespaces'
 fi
 
 # ---- killed ---------------------------------------------------------------------------------------
@@ -276,6 +337,74 @@ if hazard wait 6 buffer=64K "$hazards" loop 200000; then
     ok wait
 fi
 
+# ---- a full disk ------------------------------------------------------------------------------------
+
+# full NAME COMMAND...: the command runs its arguments where the run cannot be written to its
+# end.  The program must not notice, and nothing may be lost without being counted.
+full() {
+    local name=$1 status kept lost said disk=disk
+    shift
+    faults=0
+    mkdir -p "$work/$name/w"
+    (cd "$work/$name/w" && timeout -k 1 60 "$@" "$watchd" --preload "$tracer" \
+        --out "$work/$name/disk/run" -- "$hazards" loop 200000) \
+        >"$work/$name.out" 2>"$work/$name.err" </dev/null
+    status=$?
+    [ $status = 6 ] || bad "$name: exit status $status, not 6"
+    [ "$(cat "$work/$name.out")" = "loop 200000" ] || bad "$name: another output"
+    grep -Eq "incomplete \\(cannot write: ($reasons)\\)" "$work/$name.err" ||
+        bad "$name: the summary does not say why: $(cat "$work/$name.err")"
+    said=$(sed -n 's/.* nodes, \([0-9]*\) events, \([0-9]*\) lost, .*/\1 \2/p' "$work/$name.err")
+    [ ! -e "$work/$name/copy" ] || disk=copy
+    kept=$("$ptdump" "$work/$name/$disk/run"/*.ptrun | grep -cE '^0:[0-9]')
+    lost=${said#* }
+    [ "${said% *}" = "$kept" ] || bad "$name: $kept events in the file, said to be ${said% *}"
+    # open, 200000 writes, close, and the end; what standard output is may be noted, too
+    [ "$lost" -gt 0 ] && [ $((kept + lost)) -ge 200003 ] && [ $((kept + lost)) -le 200006 ] ||
+        bad "$name: $kept kept and $lost lost of 200003"
+    if [ -e "$work/$name/$disk/run/run.json" ]; then
+        python3 - "$work/$name/$disk/run/run.json" "$lost" <<'END' || bad "$name: run.json is wrong"
+import json, sys
+run = json.load(open(sys.argv[1]))
+assert not run["complete"] and run["hosts"][0]["lost"] == int(sys.argv[2]), run
+assert "cannot write" in run["hosts"][0]["reason"], run
+END
+    else
+        grep -q "cannot write .*run.json" "$work/$name.err" || bad "$name: no run.json, and no word of it"
+    fi
+    [ $faults != 0 ] || note ok "$name ($kept kept, $lost lost)"
+}
+
+# A limit on the size of files is one on the shared memory, too: no trace, but a reason.
+# And what the watchdog does not want to die of must not be ignored by the program.
+faults=0
+mkdir "$work/limit"
+(cd "$work/limit" && ulimit -f 100 && timeout -k 1 10 "$watchd" --preload "$tracer" \
+    --out "$work/limit.run" -- bash -c 'kill -PIPE $$; echo survived') >"$work/limit.out" 2>"$work/limit.err" </dev/null
+status=$?
+[ $status = 141 ] || bad "limit: exit status $status, not that of SIGPIPE"
+grep -q 'incomplete (no memory for rings: File too large)' "$work/limit.err" ||
+    bad "limit: no reason: $(cat "$work/limit.err")"
+[ $faults != 0 ] || note ok limit
+
+mkdir -p "$work/disk/disk"
+if unshare -m true 2>/dev/null && unshare -m mount -t tmpfs -o size=1m none "$work/disk/disk" 2>/dev/null; then
+    # The file system is gone with the namespace: what is on it is brought out before.
+    on_small_disk() {
+        mount -t tmpfs -o size=1m none "$1/disk" || exit 99
+        local dir=$1 status
+        shift
+        "$@"
+        status=$?
+        cp -r "$dir/disk" "$dir/copy"
+        return $status
+    }
+    export -f on_small_disk
+    reasons='No space left on device' full disk unshare -m bash -c 'on_small_disk "$@"' - "$work/disk"
+else
+    note skip 'disk: cannot mount'
+fi
+
 # ---- other builds of the same program ----------------------------------------------------------------
 
 if compile ownmalloc -DOWN_MALLOC -fno-builtin; then
@@ -314,6 +443,37 @@ if compile static -static; then
     fi
 else
     note skip 'static: gcc cannot build it'
+fi
+
+# ---- I/O by a library with system calls of its own -----------------------------------------------
+
+# As libaio does it: no function of libc's is called.
+cat >"$work/aio.c" <<'END'
+#ifdef LIBRARY
+int io_setup(int n, void **context)
+{
+    long ret;
+    __asm__ volatile("syscall" : "=a"(ret) : "a"(206L), "D"((long)n), "S"(context) : "rcx", "r11", "memory");
+    return (int)ret;
+}
+#else
+int io_setup(int n, void **context);
+int main(void)
+{
+    void *context = 0;
+    return io_setup(4, &context) ? 1 : 5;
+}
+#endif
+END
+if [ "$(uname -m)" = x86_64 ] && gcc -shared -fPIC -DLIBRARY -o "$work/bin/libown.so" "$work/aio.c" &&
+    gcc -o "$work/bin/aio" "$work/aio.c" "$work/bin/libown.so" -Wl,-rpath,"$work/bin" &&
+    "$work/bin/aio" || [ $? = 5 ]; then
+    if hazard aio 5 "" "$work/bin/aio"; then
+        expect_blind aio
+        ok aio
+    fi
+else
+    note skip 'aio: cannot be built, or the kernel has none'
 fi
 
 exit $failed

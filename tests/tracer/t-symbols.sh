@@ -21,7 +21,8 @@ none=$(comm -23 <(listed "$here/libc-symbols.txt") <(echo "$ours") | comm -23 - 
 [ -z "$none" ] || fail "neither wrapped nor left out" <<<"$none"
 both=$(comm -12 <(echo "$ours") <(listed "$here/left-out.txt"))
 [ -z "$both" ] || fail "left out, but wrapped" <<<"$both"
-unreal=$(grep -vE '^P?MPI_' <<<"$ours" | comm -23 - <(exported "$libc"))
+# Beside libc: MPI, and what liburing (io_uring_*) and libaio (io_*) begin with.
+unreal=$(grep -vE '^(P?MPI_|io_)' <<<"$ours" | comm -23 - <(exported "$libc"))
 [ -z "$unreal" ] || fail "wrappers of nothing" <<<"$unreal"
 needs=$(readelf -d "$tracer" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' | grep -v '^libc\.so')
 [ -z "$needs" ] || fail "the tracer needs more than libc" <<<"$needs"

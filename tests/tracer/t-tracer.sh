@@ -3,6 +3,11 @@
 # every row of the table of calls is called by one of them.
 # No Slurm: ptwatchd starts the program itself.
 set -u
+# The numbers of descriptors are compared: those that we were started with would be in the way.
+for fd in /proc/$$/fd/*; do
+    fd=${fd##*/}
+    ((fd <= 2 || fd == 255)) || exec {fd}>&-
+done
 : "${top_builddir:?}" "${top_srcdir:?}"
 watchd=$top_builddir/watchdog/ptwatchd
 tracer=$top_builddir/preload/.libs/libparatrace.so
@@ -14,13 +19,16 @@ failed=0
 unset "${!SLURM@}" "${!OMPI_@}" "${!PMIX_@}" "${!PMI_@}"
 
 # The events of a run, node by node, as "NODE class call(...) = result [inner]".  The marks
-# that the tracer makes itself (exit, inherited) are not the program's calls.
+# that the tracer makes itself (exit, inherited, identity) are not the program's calls.  With $polls,
+# the number of polls in vain is behind the result as "[N polls]".
 events() {
     "$ptdump" "$1"/*.ptrun | grep -E '^[0-9.]+:[0-9]' | sort -s -t: -k1,1V |
         sed -e 's/^\([0-9.]*\):[0-9]* [^ ]* \([a-z]*\) */\1 \2 /' \
+            -e "s/ (\([0-9]* polls\)) </${polls:+ [\\1]} </" \
+            -e 's/ ([^()]*) \(\[[0-9]* polls\]\) </ \1 </' \
             -e 's/ <[0-9.]*>.* inner$/ inner/' -e 's/ <[0-9.]*>.*//' \
             -e 's/ ([^()]*)\( inner\)\{0,1\}$/\1/' \
-            -e '/^[0-9.]* [a-z]* \(exit\|inherited\)(/d'
+            -e '/^[0-9.]* [a-z]* \(exit\|inherited\|identity\)(/d'
 }
 
 # Without NODE; a node other than the first has a line "node NODE" in front.
@@ -107,7 +115,9 @@ rows calls "" "$programs/calls"
 rows calls_name "" "$programs/calls_name"
 rows calls_stream "" "$programs/calls_stream"
 rows calls_data "" "$programs/calls_data"
-rows calls_wait 'noexe=*sh' "$programs/calls_wait"
+rows calls_number "" "$programs/calls_number"
+polls=1 rows calls_wait 'noexe=*sh' "$programs/calls_wait"
+polls=1 rows calls_poll "" "$programs/calls_poll"
 
 if type -P mpirun >/dev/null; then
     export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
@@ -115,7 +125,7 @@ if type -P mpirun >/dev/null; then
     export OMPI_MCA_mpi_yield_when_idle=1
     export OMPI_MCA_io=ompio # Open MPI's ROMIO has not all the calls
     other=NONE
-    rows calls_mpi 'nopath=*expected.*' mpirun -n 2 "$programs/calls_mpi"
+    polls=1 rows calls_mpi 'nopath=*expected.*' mpirun -n 2 "$programs/calls_mpi"
     rows calls_mpiio 'nopath=*expected.*' mpirun -n 2 "$programs/calls_mpiio"
     # What MPI_File_write_at does is there too, as inner: the same bytes at the same place.
     lost=$(awk '
@@ -135,9 +145,9 @@ else
 fi
 
 # Every row was called, or is on the list of those that are not, with a reason.
-sed -n -e 's/^\(CALL\|RES\|ODD\|HAND\)(\([A-Za-z0-9_]*\),.*/\2/p' \
-    -e 's/^\(MPI\|MPITEST\|MPIIO\)(\([A-Za-z0-9_]*\),.*/MPI_\2/p' \
-    "$top_srcdir/common/calls.def" | grep -v "^${other}_" | sort >"$work/table"
+sed -n -e 's/^\(CALL\|RES\|ODD\|NUM\|HAND\|ASK\|TRY\|LOCK\)(\([A-Za-z0-9_]*\),.*/\2/p' \
+    -e 's/^\(MPI\|MPIODD\|MPICOMM\|MPITEST\|MPIIO\)(\([A-Za-z0-9_]*\),.*/MPI_\2/p' \
+    "$top_srcdir/common/calls.def" "$top_srcdir/common/calls_mpi.def" | grep -v "^${other}_" | sort >"$work/table"
 grep -v '^#' "$top_srcdir/tests/tracer/not-called.txt" | awk 'NF' | sort >"$work/not-called"
 awk 'NF < 2' "$work/not-called" | grep . && bad "rows: on the list without a reason"
 awk '{ print $1 }' "$work/not-called" | sort >"$work/excused"

@@ -163,14 +163,16 @@ static void put_hold(int rank, uint64_t io, int peer, uint64_t done, enum pt_hol
 
 static void merge_all(void)
 {
-    int rc = merge_campaign_load(&c, run_dirs, nruns, 0, &err);
+    int rc = merge_campaign_load(&c, run_dirs, nruns, &(struct merge_options){0}, &err);
 
     ck_assert_msg(rc == 0, "%s", err.text);
 }
 
 static void refuse_all(int strict, const char *reason)
 {
-    ck_assert_int_eq(merge_campaign_load(&c, run_dirs, nruns, strict, &err), -1);
+    ck_assert_int_eq(
+        merge_campaign_load(&c, run_dirs, nruns, &(struct merge_options){.strict = strict}, &err),
+        -1);
     ck_assert_msg(strstr(err.text, reason) != NULL, "%s", err.text);
 }
 
@@ -752,6 +754,41 @@ START_TEST(missing_host_and_clock)
 END_TEST
 
 /* The same for calls that look: until the file is there. */
+static void put_identity(uint32_t number, int fd, uint32_t handle, uint64_t ino, uint64_t fsize)
+{
+    struct pt_event ev = event(number, "identity");
+
+    ev.field[PT_F_FD] = PT_FD_WORD(fd, handle);
+    ev.field[PT_F_HANDLE] = handle;
+    ev.field[PT_F_DEV] = ino ? 1 : 0;
+    ev.field[PT_F_INO] = ino;
+    ev.field[PT_F_FSIZE] = fsize;
+    put(number, ev);
+}
+
+/* Another thread may be the first to use a descriptor, and its clock may be behind. */
+START_TEST(identity_comes_after_the_open)
+{
+    begin_run("throttle:none");
+    node(0, 0, 0, 0, "/w");
+    node(1, 0, 0, 1, "/w");
+    put_identity(1, 5, 1, 77, 4096);
+    now[0] += 1000000;
+    put_open(0, "data", O_RDONLY, 5, 1, 0);
+    put_open(0, "fifo", O_RDONLY, 6, 2, 0);
+    put_identity(0, 6, 2, 0, 0); /* it was no file */
+    put_open(0, "unused", O_RDONLY, 7, 3, 0);
+    end_run();
+    merge_all();
+    ck_assert_uint_eq(find_file("/w/data")->ino, 77);
+    ck_assert_uint_eq(find_file("/w/data")->size, 4096);
+    ck_assert_uint_eq(at(0, 0)->handle, 1);
+    ck_assert_uint_eq(at(0, 1)->handle, 0);
+    ck_assert_uint_eq(at(0, 2)->handle, 3);
+    ck_assert_uint_eq(find_file("/w/unused")->ino, 0);
+}
+END_TEST
+
 START_TEST(looking_for_a_file_is_one_event)
 {
     static const char *const calls[] = {"stat", "access", "lstat"};
@@ -776,6 +813,34 @@ START_TEST(looking_for_a_file_is_one_event)
         ck_assert_int_eq(at(0, 3 * k + 1)->err, ENOENT);
     }
     ck_assert_uint_eq(find_file("/w/stat")->made, PT_MADE_BEFORE);
+}
+END_TEST
+
+/* The tracer has folded the loop itself: its time is sync, what was computed before is not. */
+START_TEST(folded_looks_are_a_wait)
+{
+    for (int run = 0; run < 2; run++) {
+        begin_run("throttle:none");
+        node(0, 0, 0, 0, "/w");
+        struct pt_event ev = event(0, "stat");
+        ev.str[0] = "flag";
+        ev.cpu = 10;
+        ev.polls = 3 + (uint64_t)run * 4;
+        ev.waited = 1000 * ev.polls;
+        ev.begin += ev.waited;
+        put(0, ev);
+        put_wait(0, "usleep", 300, 4);
+        put_wait(0, "exit", 0, 2);
+        end_run();
+    }
+    merge_all();
+    ck_assert_uint_eq(c.base->nodes[0].nevents, 2);
+    ck_assert_uint_eq(at(0, 0)->compute0_ns, 10);
+    ck_assert_uint_eq(at(0, 0)->sync_ns, 3000);
+    ck_assert_uint_eq(at(0, 0)->syncs, 1);
+    ck_assert_uint_eq(at(0, 0)->dur_ns, 100);
+    ck_assert_uint_eq(at(0, 1)->idle0_ns, 300);
+    ck_assert_uint_eq(at(0, 1)->compute0_ns, 6);
 }
 END_TEST
 
@@ -860,7 +925,9 @@ int main(void)
     tcase_add_test(tc, cut_off_run);
     tcase_add_test(tc, loss_ends_comparing);
     tcase_add_test(tc, missing_host_and_clock);
+    tcase_add_test(tc, folded_looks_are_a_wait);
     tcase_add_test(tc, poll_loop_is_one_event);
+    tcase_add_test(tc, identity_comes_after_the_open);
     tcase_add_test(tc, looking_for_a_file_is_one_event);
     tcase_add_test(tc, same_run_twice);
     tcase_add_test(tc, names_of_runs);

@@ -98,6 +98,64 @@ START_TEST(site_items)
 }
 END_TEST
 
+START_TEST(site_limits)
+{
+    use_conf("min_period = 200\nmax_buffer = 512K\nmax_hold = 5s\n");
+    ck_assert_int_eq(pt_options_load(&options, &err), 0);
+    ck_assert_int_eq(pt_options_request(&options, "on", &err), 0); /* defaults give way */
+    ck_assert_int_eq(decide(NULL), 1);
+    ck_assert_str_eq(text, "period=200,buffer=512K,hold-max=5s,on");
+    ck_assert_int_eq(pt_options_request(&options, "hold-max=6s", &err), -1);
+    ck_assert_str_eq(err.text, "hold-max=6s: the site's longest is 5s (max_hold)");
+    ck_assert_int_eq(pt_options_request(&options, "hold-max=4s,period=300", &err), 0);
+    ck_assert_int_eq(decide(NULL), 1);
+    ck_assert_uint_eq(spec.period, 300);
+    use_conf("max_period = 20\n");
+    ck_assert_int_eq(pt_options_load(&options, &err), 0);
+    ck_assert_int_eq(pt_options_request(&options, "on", &err), 0);
+    ck_assert_int_eq(decide(NULL), 1);
+    ck_assert_str_eq(text, "period=20,on");
+}
+END_TEST
+
+/* What a user asks for is judged, what the site wants is not; who declines may always. */
+START_TEST(site_policy)
+{
+    use_conf("allow_users = {\"bob\"}\nalways_partitions = {\"main\"}\nmax_period = 10\n"
+             "default_spec = \"period=20\"\n");
+    ck_assert_int_eq(pt_options_load(&options, &err), 0);
+    strcpy(options.who.user, "ada");
+    strcpy(options.who.partition, "main");
+    options.who_known = 1;
+    ck_assert_int_eq(decide(NULL), 1);
+    ck_assert_uint_eq(spec.period, 20);
+    ck_assert_int_eq(decide("off"), 0);
+    ck_assert_int_eq(decide("on"), -1);
+    ck_assert_ptr_nonnull(strstr(err.text, "user 'ada' may not trace here"));
+    ck_assert_int_eq(pt_options_request(&options, "on", &err), -1);
+    ck_assert_int_eq(pt_options_request(&options, "off", &err), 0);
+    ck_assert_int_eq(decide("on"), 0);
+    strcpy(options.who.user, "bob");
+    ck_assert_int_eq(pt_options_request(&options, "on", &err), 0);
+    ck_assert_int_eq(decide(NULL), 1);
+    options.who_known = 0;
+    ck_assert_int_eq(decide(NULL), -1);
+}
+END_TEST
+
+/* In slurmstepd the request comes before the file is read. */
+START_TEST(judged_late)
+{
+    ck_assert_int_eq(pt_options_request(&options, "throttle:1", &err), 0);
+    use_conf("throttle_users = {}\n");
+    ck_assert_int_eq(pt_options_load(&options, &err), 0);
+    strcpy(options.who.user, "ada");
+    options.who_known = 1;
+    ck_assert_int_eq(decide(NULL), -1);
+    ck_assert_ptr_nonnull(strstr(err.text, "throttle: user 'ada' may not hold here"));
+}
+END_TEST
+
 START_TEST(wrong_spec)
 {
     char longer[PT_SPEC_MAX];
@@ -176,6 +234,29 @@ START_TEST(ld_preload)
 }
 END_TEST
 
+START_TEST(ld_preload_without)
+{
+    static const struct {
+        const char *old, *new;
+    } cases[] = {
+        {"", ""},
+        {"/p/l.so", ""},
+        {"/a:/p/l.so", "/a"},
+        {"/p/l.so /a", "/a"},
+        {"/a:/p/l.so:/b", "/a:/b"},
+        {"/p/l.so:/p/l.so", ""},
+        {"/p/l.so.1:/x/p/l.so", "/p/l.so.1:/x/p/l.so"},
+        {" :/a", "/a"},
+    };
+    char out[64];
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        pt_options_ld_preload_without(cases[i].old, "/p/l.so", out);
+        ck_assert_str_eq(out, cases[i].new);
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("options");
@@ -187,10 +268,14 @@ int main(void)
     tcase_add_test(tc, nothing_asked);
     tcase_add_test(tc, who_wins);
     tcase_add_test(tc, site_items);
+    tcase_add_test(tc, site_limits);
+    tcase_add_test(tc, site_policy);
+    tcase_add_test(tc, judged_late);
     tcase_add_test(tc, wrong_spec);
     tcase_add_test(tc, arguments);
     tcase_add_test(tc, wrong_file);
     tcase_add_test(tc, ld_preload);
+    tcase_add_test(tc, ld_preload_without);
     suite_add_tcase(suite, tc);
     runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

@@ -494,7 +494,7 @@ START_TEST(barriers_are_of_their_members)
         add_node(i, 0, 0);
         add_events(3);
     }
-    store.barriers[0] = (struct pt_store_barrier){3, members};
+    store.barriers[0] = (struct pt_store_barrier){3, members, PT_BY_HOLD};
     store.nbarriers = 1;
     make_schedule(0, 2);
     ck_assert_uint_eq(schedule.nbarriers, 1);

@@ -183,6 +183,32 @@ START_TEST(times)
 }
 END_TEST
 
+/* Numbers of paratrace.conf, and back into text. */
+START_TEST(numbers)
+{
+    static const char *const sizes[] = {"1", "1023", "1K", "1025", "3M", "5G", "1024T"};
+    static const char *const times[] = {"1ns", "999us", "1ms", "1001ms",
+                                        "59s", "1m",    "90s", "120m"};
+    char text[PT_SPEC_NUMBER];
+    uint64_t v;
+
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        ck_assert_int_eq(pt_spec_size(sizes[i], &v, &err), 0);
+        ck_assert_str_eq(pt_spec_format_size(text, v), sizes[i]);
+    }
+    for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++) {
+        ck_assert_int_eq(pt_spec_time(times[i], &v, &err), 0);
+        ck_assert_str_eq(pt_spec_format_time(text, v), times[i]);
+    }
+    ck_assert_int_eq(pt_spec_size("0", &v, &err), -1);
+    ck_assert_int_eq(pt_spec_size("1025T", &v, &err), -1);
+    ck_assert_int_eq(pt_spec_size("-1", &v, &err), -1);
+    ck_assert_int_eq(pt_spec_size("1k", &v, &err), -1);
+    ck_assert_int_eq(pt_spec_time("1h", &v, &err), -1);
+    ck_assert_int_eq(pt_spec_time("", &v, &err), -1);
+}
+END_TEST
+
 START_TEST(wrong_items)
 {
     refuse("perod=3", "unknown item 'perod=3': valid items are " PT_SPEC_ITEMS);
@@ -191,6 +217,8 @@ START_TEST(wrong_items)
     refuse("period=0", "period=0: must be a whole number from 1 to 1000000000");
     refuse("period=1e3", "period=1e3: must be a whole number from 1 to 1000000000");
     refuse("discover=mpl", "discover=mpl: must be hold, mpi or both");
+    refuse("discover=mpi,throttle:2", "throttle: discover=mpi holds nobody; say discover=both or "
+                                      "throttle:none");
     refuse("full=", "full=: must be wait or drop");
     refuse("out=", "out=: must name a directory");
     refuse("out=a%", "out=a%: unknown pattern '%': valid ones are %j %A %a %s %u %x %%");
@@ -246,6 +274,23 @@ START_TEST(patterns)
 }
 END_TEST
 
+START_TEST(steps)
+{
+    struct pt_spec_ids ids = {.job = 7, .step = PT_SPEC_STEP_BATCH, .user = "u", .name = "n"};
+    char out[32], buf[PT_SPEC_STEP_MAX];
+
+    ck_assert_int_eq(pt_spec_expand("r.%j.%s", &ids, out, sizeof(out), NULL), 0);
+    ck_assert_str_eq(out, "r.7.batch");
+    ck_assert_str_eq(pt_spec_step(PT_SPEC_STEP_INTERACTIVE, buf), "interactive");
+    ck_assert_str_eq(pt_spec_step(3, buf), "3");
+    ck_assert(pt_spec_names_step("%j.%s"));
+    ck_assert(pt_spec_names_step("%%%s"));
+    ck_assert(!pt_spec_names_step("%%s"));
+    ck_assert(!pt_spec_names_step("run"));
+    ck_assert(!pt_spec_names_step("run%"));
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("spec");
@@ -261,10 +306,12 @@ int main(void)
     tcase_add_test(tc, throttle);
     tcase_add_test(tc, sizes);
     tcase_add_test(tc, times);
+    tcase_add_test(tc, numbers);
     tcase_add_test(tc, wrong_items);
     tcase_add_test(tc, notes);
     tcase_add_test(tc, limits);
     tcase_add_test(tc, patterns);
+    tcase_add_test(tc, steps);
     suite_add_tcase(suite, tc);
     runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

@@ -78,7 +78,7 @@ static struct pt_store_writer *write_all(uint64_t n)
                                     {.path = "/x", .dir = 1}};
     struct pt_store_edge edges[] = {{0, 1, 1, 2, PT_BY_HOLD}, {0, 1, 3, 9, PT_BY_MPI}};
     struct pt_store_member members[] = {{0, 4}, {1, 5}};
-    struct pt_store_barrier barrier = {2, members};
+    struct pt_store_barrier barrier = {2, members, PT_BY_MPI};
     struct pt_store_run run = {"run1", "throttle:none", "n0,n1", 7, 1, 1, 0};
     struct pt_err err;
     struct pt_store_writer *w = pt_store_create(path, 12345, &err);
@@ -152,6 +152,7 @@ START_TEST(round_trip)
     ck_assert_uint_eq(pt_store_edges(s)[1].dst_event, 9);
     ck_assert_uint_eq(pt_store_barrier(s, 0)->nmembers, 2);
     ck_assert_uint_eq(pt_store_barrier(s, 0)->members[1].event, 5);
+    ck_assert_uint_eq(pt_store_barrier(s, 0)->by, PT_BY_MPI);
     ck_assert_str_eq(pt_store_run(s, 0)->spec, "throttle:none");
     ck_assert_int_eq(pt_store_read_events(s, 0, 0, NEVENTS / 2, events, &err), 0);
     ck_assert_int_eq(pt_store_read_events(s, 1, 0, NEVENTS / 2, events + NEVENTS / 2, &err), 0);

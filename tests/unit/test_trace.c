@@ -57,6 +57,7 @@ static struct pt_event make_event(uint16_t op, int i, char names[PT_NSTRINGS][64
                           .hold = i % 5 ? 0 : 1234};
     ev.flags = i & 1 ? PT_EV_SYNC : 0;
     ev.polls = i % 11 ? 0 : (uint64_t)i;
+    ev.waited = i % 22 ? 0 : (uint64_t)i;
     if (i % 7 == 3) {
         ev.err = 2;
         ev.ret = -1;
@@ -86,6 +87,7 @@ static void assert_same(const struct pt_event *a, const struct pt_event *b)
     ck_assert_uint_eq(a->cpu, b->cpu);
     ck_assert_uint_eq(a->busy, b->busy);
     ck_assert_uint_eq(a->polls, b->polls);
+    ck_assert_uint_eq(a->waited, b->waited);
     ck_assert_uint_eq(a->hold, b->hold);
     ck_assert_int_eq(a->ret, b->ret);
     ck_assert_mem_eq(a->field, b->field, sizeof(a->field));

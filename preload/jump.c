@@ -1,0 +1,99 @@
+/*
+ * siglongjmp out of a signal handler that has interrupted the tracer at work: the record
+ * that was being written will never be ended.  It is made one to be skipped and counted as
+ * lost, so that what comes after it is published.
+ */
+#include "config.h"
+
+#include <setjmp.h>
+#include <signal.h>
+#include <stdint.h>
+
+#include "preload/hand.h"
+#include "preload/sys.h"
+
+DECLARE(longjmp);
+DECLARE(_longjmp);
+DECLARE(siglongjmp);
+DECLARE(__longjmp_chk);
+
+void __longjmp_chk(jmp_buf env, int value) __attribute__((noreturn));
+
+/* The stack pointer that a jump would set; libc keeps it scrambled. NULL: not known. */
+static const char *target_of(const struct __jmp_buf_tag *env)
+{
+#if defined(__x86_64__)
+    enum { JB_RSP = 6 };
+    uint64_t sp = (uint64_t)env->__jmpbuf[JB_RSP], guard;
+    __asm__("movq %%fs:0x30, %0" : "=r"(guard));
+    sp = (sp >> 17 | sp << 47) ^ guard;
+    return (const char *)sp;
+#else
+    (void)env;
+    return NULL;
+#endif
+}
+
+static int is_on(const stack_t *stack, const char *p)
+{
+    return stack->ss_flags & SS_ONSTACK && p >= (const char *)stack->ss_sp &&
+           p < (const char *)stack->ss_sp + stack->ss_size;
+}
+
+/* Will that frame still be there?  The handler may have a stack of its own. */
+static int survives(const char *frame, const char *target, const stack_t *own)
+{
+    if (!frame || !target)
+        return 0;
+    if (is_on(own, frame) == is_on(own, target))
+        return target < frame;
+    return is_on(own, target);
+}
+
+/* Gives up the innermost record. */
+static void abandon(struct pt_thread *t)
+{
+    const struct pt_open *open = &t->open[(t->writing - 1) & (PT_MAX_OPEN - 1)];
+    if (open->at != PT_NO_PLACE)
+        pt_put_pads(t, open->at, open->bytes);
+    else if (open->frame) /* it may have a place: nothing from there on can be relied on */
+        pt_put_pads(t, open->from & t->mask, t->reserved - open->from);
+    t->told = 0; /* perhaps that was it */
+    t->lost++;
+    pt_count(&t->ring->dropped);
+    if (t->writing > 1)
+        t->writing--;
+    else
+        pt_pass_commit(t);
+}
+
+/* Goes from the innermost record outwards. */
+PT_COLD static void leave_records(struct pt_thread *t, const struct __jmp_buf_tag *env)
+{
+    stack_t own = {.ss_flags = SS_DISABLE};
+    const char *target = target_of(env);
+    pt_sys(SYS_sigaltstack, 0, &own);
+    while (t->writing > 0 &&
+           !survives(t->open[(t->writing - 1) & (PT_MAX_OPEN - 1)].frame, target, &own))
+        abandon(t);
+}
+
+static void jumping(const struct __jmp_buf_tag *env)
+{
+    struct pt_thread *t = &pt_self;
+    if (PT_UNLIKELY(t->writing > 0) && t->state == PT_THREAD_READY && !pt_vforked)
+        leave_records(t, env);
+}
+
+#define JUMP(name, type)                     \
+    PT_EXPORT void name(type env, int value) \
+    {                                        \
+        jumping(env);                        \
+        REAL(name)(env, value);              \
+        __builtin_unreachable();             \
+    }
+
+JUMP(longjmp, jmp_buf)
+JUMP(_longjmp, jmp_buf)
+JUMP(siglongjmp, sigjmp_buf)
+JUMP(__longjmp_chk, jmp_buf)
