@@ -34,7 +34,7 @@ as_user() {
         "$@"
     else
         setpriv --reuid="$name" --regid="$(id -g "$name")" --clear-groups \
-            env HOME="$work" USER="$name" "$@"
+            env HOME="$work" USER="$name" SHELL=/bin/bash "$@"
     fi
 }
 as() { as_user "$user" timeout -k 2 60 "$@"; }

@@ -61,9 +61,17 @@ mpirun $program
 SH
 check "holds in the batch step" has held/run.json '"holds": [1-9]'
 
-# The shell of salloc, on the job's first host: what it starts is traced as in a script.
-echo "mpirun $program; exit" >input
-as script -qec "salloc -Q -N1 -n2 --ptrace=out=shell" /dev/null <input >out 2>&1
+# The shell of salloc, on the job's first host: what it starts is traced as in a script. A key
+# that is pressed before the shell asks for it may be thrown away.
+mkfifo keys
+as script -qec "salloc -Q -N1 -n2 --ptrace=out=shell" /dev/null <keys >out 2>&1 &
+salloc=$!
+exec 3>keys
+check "salloc's shell asks" eventually grep -q '[$#] $' out
+echo "mpirun $program </dev/null; exit" >&3
+wait "$salloc"
+exec 3>&-
+check "and does" has out 'pseudo: 2 ranks'
 check "in the shell of salloc" same "$(ranks_of shell)" "0 1"
 check "no watchdog is left" watchdogs_become 0
 report
