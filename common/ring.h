@@ -26,7 +26,7 @@
 #include "common/trace.h"
 
 #define PT_MEMORY_MAGIC   0x50545348u /* PTSH */
-#define PT_MEMORY_VERSION 4
+#define PT_MEMORY_VERSION 5
 #define PT_FILTERS_SIZE   8192 /* bytes, of files */
 #define PT_PROGRAMS_SIZE  2048 /* bytes, of programs */
 #define PT_MAX_SLOTS      4096 /* threads at a time on one host */
@@ -140,11 +140,12 @@ struct pt_ring {
 
     /* the process, written by the tracer before the state says LIVE */
     _Alignas(64) int32_t pid;
-    uint32_t arrival;    /* which greeting on this host it was */
-    struct pt_name name; /* of the process' first thread */
-    uint32_t first;      /* this is the ring of that thread */
-    uint64_t start;      /* when the process came, CLOCK_MONOTONIC, ns */
-    char exe[PT_PROCESS_PATH], cwd[PT_PROCESS_PATH];
+    uint32_t arrival;          /* which greeting on this host it was */
+    struct pt_name name;       /* of the process' first thread */
+    uint32_t first;            /* this is the ring of that thread */
+    uint64_t start;            /* when the process came, in the units of pt_memory.tsc */
+    char exe[PT_PROCESS_PATH]; /* as exec was given it, or as /proc has it */
+    char cwd[PT_PROCESS_PATH];
 
     _Alignas(PT_PAGE) unsigned char data[];
 };
@@ -193,8 +194,9 @@ struct pt_memory {
     struct pt_name victim; /* PT_THROTTLE_NODE: this one */
     uint64_t period;       /* every so manyth I/O of who is held */
     uint64_t hold_limit;   /* ns: after that a held node goes on, whatever the watchdog does */
-    uint32_t match_mpi;    /* MPI's requests are followed, for discover=mpi or both */
-    char socket[108];      /* its name: is this the memory of our step? */
+    uint32_t exact_programs; /* `programs` are to be compared with what /proc calls us */
+    uint32_t match_mpi;      /* MPI's requests are followed, for discover=mpi or both */
+    char socket[108];        /* its name: is this the memory of our step? */
     /* "+GLOB", "-GLOB" and "!GLOB" strings (preload/filter.c), an empty one last */
     char programs[PT_PROGRAMS_SIZE], filters[PT_FILTERS_SIZE];
 

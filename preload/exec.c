@@ -96,7 +96,7 @@ static void look_for(const char *name)
 /* ---- exec ------------------------------------------------------------------------------------ */
 
 #define REAL_CALL(rtype, name, params) \
-    static rtype(*real) params;        \
+    static PT_NEAR rtype(*real) params; \
     if (!real)                         \
     real = (rtype(*) params)pt_real(#name)
 

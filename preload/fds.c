@@ -20,8 +20,8 @@
 #define ENTRY_HANDLE(entry) ((uint32_t)((entry) >> 32))
 
 _Atomic uint64_t pt_fd_table[PT_MAX_FDS];
-static _Atomic int nfds; /* no descriptor beyond these was ever entered */
-static _Atomic uint32_t handles;
+static PT_NEAR _Atomic int nfds; /* no descriptor beyond these was ever entered */
+static PT_NEAR _Atomic uint32_t handles;
 
 static void entry_set(int fd, enum pt_fd_kind kind, uint32_t handle)
 {

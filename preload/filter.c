@@ -31,9 +31,9 @@ static inline uint32_t key_of(const char *text)
     return key;
 }
 
-static struct filter filters[MAX_FILTERS];
-static unsigned nfilters;
-static int only; /* there are "+GLOB"s: what matches none is not traced */
+static PT_NEAR struct filter filters[MAX_FILTERS];
+static PT_NEAR unsigned nfilters;
+static PT_NEAR int only; /* there are "+GLOB"s: what matches none is not traced */
 
 static struct filter make_filter(const char *f)
 {

@@ -58,15 +58,14 @@ void pt_hold_prepare(struct pt_thread *t, const struct pt_name *name)
 /* The watchdog ends a hold in time; but if it should not, a program must not stand still. */
 static int is_abandoned(uint64_t from)
 {
-    return !pt_watchdog_alive() ||
-           pt_clock(CLOCK_MONOTONIC) - from > pt_process_memory()->hold_limit;
+    return !pt_watchdog_alive() || pt_monotonic() - from > pt_process_memory()->hold_limit;
 }
 
 uint64_t pt_hold(struct pt_thread *t, uint16_t op)
 {
     struct pt_ring *ring = t->ring;
     struct timespec second = {1, 0};
-    uint64_t from = pt_clock(CLOCK_MONOTONIC);
+    uint64_t from = pt_monotonic();
 
     atomic_store(&ring->phase, PT_PHASE_WORD(PT_PHASE_HELD, op));
     atomic_store(&ring->hold, PT_HOLD_ASKED);
@@ -78,5 +77,5 @@ uint64_t pt_hold(struct pt_thread *t, uint16_t op)
     }
     if (atomic_exchange(&ring->hold, PT_HOLD_NONE) == PT_HOLD_ASKED)
         t->hold_next = UINT64_MAX; /* nobody answers: this thread does not ask again */
-    return pt_clock(CLOCK_MONOTONIC) - from;
+    return pt_monotonic() - from;
 }

@@ -30,8 +30,8 @@
 #define END(r)      (FIRST(r) + ((r)&MAX_COUNT))
 
 static _Atomic uint64_t ranges[MAX_RANGES]; /* 0: free */
-static _Atomic unsigned nranges;            /* no range is behind these */
-static _Atomic int nlive;
+static PT_NEAR _Atomic unsigned nranges;    /* no range is behind these */
+static PT_NEAR _Atomic int nlive;
 
 static uint64_t first_page(const void *addr)
 {

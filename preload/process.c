@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/time.h>
@@ -18,29 +19,39 @@
 #include "preload/tracer.h"
 
 #define MAX_RINGS 1024 /* threads of one process at a time */
+#define FEW_RINGS 4    /* most processes have no more */
 
 enum { NEVER, RUNNING, DONE };
 
-static _Atomic int connected; /* NEVER, RUNNING (another thread is at it), DONE */
-static struct pt_memory *_Atomic memory;
-static const struct pt_plan_entry *plan;
+static PT_NEAR _Atomic int connected; /* NEVER, RUNNING (another thread is at it), DONE */
+static PT_NEAR struct pt_memory *_Atomic memory;
+static PT_NEAR const struct pt_plan_entry *plan;
 
 /* This process; a forked child gets its own when it needs it. */
-static struct pt_name process_name;
-static _Atomic int32_t process_pid; /* as the watchdog sees it; 0: it has no name yet */
-static int32_t process_pid_seen;    /* the same, when the memory was opened */
-static char process_exe[PT_PROCESS_PATH];
-static uint64_t process_start;
-static _Atomic uint32_t threads; /* numbered so far */
+static PT_NEAR struct pt_name process_name;
+static PT_NEAR _Atomic int32_t process_pid; /* as the watchdog sees it; 0: it has no name yet */
+static PT_NEAR int32_t process_pid_seen;    /* the same, when the memory was opened */
+static PT_NEAR char process_exe[PT_PROCESS_PATH];
+static PT_NEAR uint64_t process_start;
+static PT_NEAR _Atomic uint32_t threads; /* numbered so far */
+static PT_NEAR int arguments;            /* of the program, as far as they are known */
+static PT_NEAR char **argument;
 
 enum ring_state { RING_NONE, RING_USED, RING_FREE };
 
-static struct {
+struct ring_entry {
     _Atomic int state;
     struct pt_ring *ring;
-} rings[MAX_RINGS];
+};
 
-static _Atomic int nrings; /* how many of them were ever used */
+static PT_NEAR struct ring_entry few_rings[FEW_RINGS];
+static struct ring_entry more_rings[MAX_RINGS - FEW_RINGS];
+static PT_NEAR _Atomic int nrings; /* how many of them were ever used */
+
+static struct ring_entry *ring_entry(int i)
+{
+    return i < FEW_RINGS ? &few_rings[i] : &more_rings[i - FEW_RINGS];
+}
 
 struct pt_memory *pt_process_memory(void)
 {
@@ -247,9 +258,40 @@ static void use(struct pt_memory *m)
     atomic_store_explicit(&memory, m, memory_order_release);
 }
 
-static void read_exe(char *exe)
+void pt_process_arguments(int argc, char **argv)
 {
-    long n = pt_sys(SYS_readlinkat, AT_FDCWD, "/proc/self/exe", exe, PT_PROCESS_PATH - 1);
+    arguments = argc;
+    argument = argv;
+}
+
+/*
+ * The program's path as exec was given it; NULL if that may be another file's: of a script it is
+ * the script, which is then among the arguments, behind at most five interpreters and as many
+ * options.
+ */
+static const char *executed_as(void)
+{
+    static const char *const not_names[] = {"/dev/fd/", "/proc/"};
+    const char *path = (const char *)getauxval(AT_EXECFN);
+    if (!path || !arguments)
+        return NULL;
+    for (size_t i = 0; i < sizeof(not_names) / sizeof(not_names[0]); i++)
+        if (!strncmp(path, not_names[i], strlen(not_names[i])))
+            return NULL;
+    for (int i = 1; i < arguments && i <= 10; i++)
+        if (!strcmp(argument[i], path))
+            return NULL;
+    return path;
+}
+
+/* To ask /proc takes longer than all else here; the watchdog makes the same name of the other. */
+static void find_exe(const struct pt_memory *m, char *exe)
+{
+    const char *path = m->exact_programs ? NULL : executed_as();
+    long n = path ? (long)strnlen(path, PT_PROCESS_PATH - 1)
+                  : pt_sys(SYS_readlinkat, AT_FDCWD, "/proc/self/exe", exe, PT_PROCESS_PATH - 1);
+    if (path)
+        memcpy(exe, path, (size_t)n);
     exe[n > 0 ? n : 0] = 0;
 }
 
@@ -262,7 +304,7 @@ static int join(void)
     struct pt_memory *m = map(fd, sizeof(*m), 0);
     if (m && is_ours(m)) {
         pt_rank_entry(m, find_rank()); /* seen, wanted or not */
-        read_exe(process_exe);
+        find_exe(m, process_exe);
         map_plan(fd, m);
         if (pt_filter_program(m->programs, process_exe))
             use(m);
@@ -350,7 +392,7 @@ static void name_process(struct pt_memory *m, int32_t pid)
     process_name = (struct pt_name){rank, 0, 0};
     if (entry)
         process_name.process = (int32_t)atomic_fetch_add(&entry->processes, 1);
-    process_start = pt_clock(CLOCK_MONOTONIC);
+    process_start = pt_now();
     atomic_store(&process_pid, pid);
 }
 
@@ -359,7 +401,7 @@ static void introduce(struct pt_memory *m, struct pt_ring *ring, int32_t pid)
     ring->first = !atomic_load(&process_pid);
     if (ring->first) {
         name_process(m, pid);
-        memcpy(ring->exe, process_exe, sizeof(ring->exe));
+        memcpy(ring->exe, process_exe, strlen(process_exe) + 1);
         if (pt_sys(SYS_getcwd, ring->cwd, sizeof(ring->cwd)) < 0)
             ring->cwd[0] = 0;
     }
@@ -397,17 +439,17 @@ static struct pt_ring *new_ring(struct pt_memory *m, int fd)
 static struct pt_ring *get_ring(struct pt_memory *m, int fd)
 {
     for (int i = 0; i < MAX_RINGS; i++) {
-        int state = atomic_load(&rings[i].state);
-        if (state == RING_USED ||
-            !atomic_compare_exchange_strong(&rings[i].state, &state, RING_USED))
+        struct ring_entry *entry = ring_entry(i);
+        int state = atomic_load(&entry->state);
+        if (state == RING_USED || !atomic_compare_exchange_strong(&entry->state, &state, RING_USED))
             continue;
         if (state == RING_NONE) {
-            rings[i].ring = new_ring(m, fd);
+            entry->ring = new_ring(m, fd);
             pt_raise(&nrings, i + 1);
         }
-        if (!rings[i].ring)
-            atomic_store(&rings[i].state, RING_NONE);
-        return rings[i].ring;
+        if (!entry->ring)
+            atomic_store(&entry->state, RING_NONE);
+        return entry->ring;
     }
     return NULL;
 }
@@ -427,8 +469,8 @@ struct pt_ring *pt_process_ring(int fd, uint32_t *number)
 void pt_process_ring_done(const struct pt_ring *ring)
 {
     for (int i = 0; i < atomic_load(&nrings); i++)
-        if (rings[i].ring == ring)
-            atomic_store(&rings[i].state, RING_FREE);
+        if (ring_entry(i)->ring == ring)
+            atomic_store(&ring_entry(i)->state, RING_FREE);
 }
 
 uint32_t pt_process_plan(const struct pt_name *name, const struct pt_plan_entry **first)
@@ -447,8 +489,8 @@ void pt_process_forked(void)
 {
     /* The parent's rings stay mapped: unmapping could meet a signal handler at work. */
     for (int i = 0; i < atomic_load(&nrings); i++) {
-        rings[i].ring = NULL;
-        atomic_store(&rings[i].state, RING_NONE);
+        ring_entry(i)->ring = NULL;
+        atomic_store(&ring_entry(i)->state, RING_NONE);
     }
     atomic_store(&nrings, 0);
     atomic_store(&process_pid, 0);

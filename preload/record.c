@@ -13,7 +13,7 @@
 
 uint64_t pt_cpu_used(struct pt_thread *t, uint64_t at_most)
 {
-    uint64_t cpu = pt_clock(CLOCK_THREAD_CPUTIME_ID), used = cpu - t->cpu_at;
+    uint64_t cpu = pt_cpu_clock(), used = cpu - t->cpu_at;
     uint64_t in_between = pt_to_ns(t->short_time);
     used = used > in_between ? used - in_between : 0;
     t->cpu_at = cpu;
@@ -46,7 +46,7 @@ static void hold(struct pt_thread *t, struct pt_pass *pass, uint16_t op, uint64_
     pass->hold = pt_hold(t, op);
     pass->flags |= PT_RECF_HELD;
     pt_hold_advance(t, io_event);
-    t->cpu_at = pt_clock(CLOCK_THREAD_CPUTIME_ID);
+    t->cpu_at = pt_cpu_clock();
     t->short_time = 0;
     pass->begin = pt_now();
 }

@@ -19,7 +19,7 @@
 /* ---- inlined calls: see stream.h ---------------------------------------------------------- */
 
 struct pt_stream_note pt_stream_notes[PT_MAX_STREAMS];
-static _Atomic int nnotes; /* no stream has a higher descriptor; a look would cost memory */
+static PT_NEAR _Atomic int nnotes; /* no stream has a higher descriptor; a look would cost memory */
 
 /* How far the buffer's pointer is behind the mark; 0 if the mark is in another buffer. */
 static int64_t moved_since(const FILE *f, const char *mark)

@@ -1,8 +1,6 @@
 #include "config.h"
 
-#include <dlfcn.h>
 #include <limits.h>
-#include <link.h>
 #include <pthread.h>
 #include <string.h>
 #include <threads.h>
@@ -27,7 +25,7 @@ static void ring_begin(struct pt_thread *t, struct pt_ring *ring, uint32_t numbe
     t->told = 0;
     pt_record_ring(t);
     t->end = pt_now();
-    t->cpu_at = pt_clock(CLOCK_THREAD_CPUTIME_ID);
+    t->cpu_at = pt_cpu_clock();
     t->short_time = 0;
     struct pt_name name = {ring->name.rank, ring->name.process, (int32_t)number};
     pt_hold_prepare(t, &name);
@@ -71,7 +69,7 @@ struct start {
 };
 
 static struct start starts[MAX_STARTS];
-static _Atomic int nstarts; /* how many of them were ever used */
+static PT_NEAR _Atomic int nstarts; /* how many of them were ever used */
 
 static struct start *start_get(void)
 {
@@ -248,9 +246,9 @@ void pt_thread_forked(void)
         atomic_store(&starts[i].taken, 0);
 }
 
-__attribute__((constructor)) static void begin(void)
+__attribute__((constructor)) static void begin(int argc, char **argv)
 {
-    pt_wrap_resolve();
+    pt_process_arguments(argc, argv);
     if (pt_self.state == PT_THREAD_NEW)
         pt_thread_begin(&pt_self);
     if (pt_process_memory())
@@ -261,42 +259,4 @@ __attribute__((destructor)) static void end(void)
 {
     pt_streams_end();
     pt_record_exit(&pt_self);
-}
-
-/* ---- the real functions ------------------------------------------------------------ */
-
-/*
- * The condition variables of old programs have another layout: ours are the newer.  Calls on
- * them that came later have only one.
- */
-void *pt_real(const char *name)
-{
-    void *real = NULL;
-#if defined(__x86_64__)
-    if (!strncmp(name, "pthread_cond_", 13))
-        real = dlvsym(RTLD_NEXT, name, "GLIBC_2.3.2");
-#endif
-    return real ? real : dlsym(RTLD_NEXT, name);
-}
-
-static int find_libmpi(struct dl_phdr_info *info, size_t size, void *found)
-{
-    (void)size;
-    const char *base = info->dlpi_name ? strrchr(info->dlpi_name, '/') : NULL;
-    if (!base || strncmp(base, "/libmpi.so", 10))
-        return 0;
-    *(const char **)found = info->dlpi_name;
-    return 1;
-}
-
-/* A program may have loaded libmpi with dlopen, out of RTLD_NEXT's sight. */
-void *pt_real_mpi(const char *name)
-{
-    void *real = dlsym(RTLD_NEXT, name);
-    const char *libmpi = NULL;
-    if (!real && dl_iterate_phdr(find_libmpi, &libmpi)) {
-        void *lib = dlopen(libmpi, RTLD_LAZY | RTLD_NOLOAD);
-        real = lib ? dlsym(lib, name) : NULL;
-    }
-    return real;
 }

@@ -11,8 +11,14 @@
 #include <time.h>
 
 #include "common/ring.h"
+#include "preload/sys.h"
 
 #define PT_EXPORT      __attribute__((visibility("default")))
+/*
+ * Small data that many processes touch lie together: to a process that lives for a
+ * millisecond each page that it touches costs more than what it is touched for.
+ */
+#define PT_NEAR        __attribute__((section(".data.near")))
 #define PT_LIKELY(x)   __builtin_expect(!!(x), 1)
 #define PT_UNLIKELY(x) __builtin_expect(!!(x), 0)
 
@@ -100,11 +106,24 @@ extern __thread struct pt_thread pt_self __attribute__((tls_model("initial-exec"
 /* Between vfork and exec the child runs in the parent's memory: set, nothing is traced. */
 extern __thread int pt_vforked __attribute__((tls_model("initial-exec")));
 
-static inline uint64_t pt_clock(clockid_t id)
+static inline uint64_t pt_timespec_ns(const struct timespec *ts)
+{
+    return (uint64_t)ts->tv_sec * 1000000000u + (uint64_t)ts->tv_nsec;
+}
+
+static inline uint64_t pt_monotonic(void)
 {
     struct timespec ts;
-    clock_gettime(id, &ts);
-    return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return pt_timespec_ns(&ts);
+}
+
+/* libc could do no more than ask the kernel, by way of pages that may not be there yet. */
+static inline uint64_t pt_cpu_clock(void)
+{
+    struct timespec ts;
+    pt_sys(SYS_clock_gettime, CLOCK_THREAD_CPUTIME_ID, &ts);
+    return pt_timespec_ns(&ts);
 }
 
 /*
@@ -125,7 +144,7 @@ static inline uint64_t pt_now(void)
     if (PT_LIKELY(pt_ticks.tsc))
         return __builtin_ia32_rdtsc();
 #endif
-    return pt_clock(CLOCK_MONOTONIC);
+    return pt_monotonic();
 }
 
 static inline uint64_t pt_to_ns(uint64_t ticks)
@@ -161,9 +180,9 @@ static inline int pt_thread_traced(struct pt_thread *t)
 void pt_process_forked(void);
 void pt_thread_forked(void);
 
-/* Resolves real functions that have to be there before the program asks for them. */
-void pt_wrap_resolve(void);
-/* Resolves the real function of that name, behind us in the search order. */
+/* ---- real.c ---- */
+
+/* The real function of that name, behind us in the search order. */
 void *pt_real(const char *name);
 void *pt_real_mpi(const char *name);
 

@@ -490,7 +490,7 @@ static inline int64_t dir_word(int dir)
 /* ---- the wrappers -------------------------------------------------------------------------------
  */
 
-#define REAL_POINTER(name, rtype, params) static rtype(*real_##name) params;
+#define REAL_POINTER(name, rtype, params) static PT_NEAR rtype(*real_##name) params;
 #define REAL_RESOLVE(name)         \
     if (PT_UNLIKELY(!real_##name)) \
         real_##name = (__typeof__(real_##name))pt_real(#name);
@@ -750,25 +750,3 @@ static inline int64_t dir_word(int dir)
     extern __typeof__(name) second##_alias __asm__(#second) \
         __attribute__((alias(#name), visibility("default")));
 #include "common/calls.def"
-
-/* ---- the real functions ------------------------------------------------------------------- */
-
-/*
- * Those that an allocator may call before anything else, so that looking them up does not
- * need memory at the wrong moment; the others are looked up when they are first called,
- * for most programs use few.
- */
-void pt_wrap_resolve(void)
-{
-#define RESOLVE(name) real_##name = (__typeof__(real_##name))pt_real(#name)
-    RESOLVE(open);
-    RESOLVE(openat);
-    RESOLVE(read);
-    RESOLVE(write);
-    RESOLVE(close);
-    RESOLVE(fstat);
-    RESOLVE(readlink);
-    RESOLVE(fopen);
-    RESOLVE(fgets);
-    RESOLVE(fclose);
-}

@@ -17,8 +17,8 @@
 #include "watchdog/watchdog.h"
 
 /* Launchers are not the application. */
-static const char *const launchers[] = {"srun",  "mpirun",  "mpiexec", "orterun",
-                                        "orted", "prterun", "prted",   "hydra_pmi_proxy"};
+static const char *const launchers[] = {"srun",  "mpirun*", "mpiexec*", "orterun*",
+                                        "orted", "prterun", "prted",    "hydra_pmi_proxy"};
 
 /* Nor are, in a batch script's step, the shell that runs it and what it asks Slurm with. */
 static const char *const script_programs[] = {
@@ -119,6 +119,7 @@ static void fill(const struct wd *wd, struct pt_memory *m)
     strncpy(m->socket, wd->opt.socket, sizeof(m->socket) - 1);
     fill_filters(&wd->spec, m->filters);
     fill_programs(wd, m->programs);
+    m->exact_programs = wd->spec.exe.n || wd->spec.noexe.n || wd->opt.script;
     fill_holds(wd, m);
 }
 

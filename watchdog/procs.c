@@ -4,7 +4,9 @@
 #include "config.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -94,6 +96,39 @@ void wd_proc_all_ended(struct wd *wd)
     wd->untraced_threads = atomic_load(&wd->memory->untraced_threads);
 }
 
+/* ---- programs ----------------------------------------------------------------------------- */
+
+#define KNOWN_PROGRAMS 64 /* a build starts few of them, thousands of times */
+
+/* A path without links, or as it is if there is no such file (any more, or here). */
+static char *without_links(const char *path)
+{
+    char *real = realpath(path, NULL);
+    return real ? real : strdup(path);
+}
+
+/* The program as /proc would name it, whatever exec was given; NULL: no memory. */
+static const char *program_of(const struct pt_ring *ring)
+{
+    static struct {
+        char *given, *real;
+    } known[KNOWN_PROGRAMS];
+    static unsigned oldest;
+    char given[2 * PT_PROCESS_PATH];
+    snprintf(given, sizeof(given), "%.*s%s%.*s",
+             ring->exe[0] == '/' || !ring->exe[0] ? 0 : PT_PROCESS_PATH - 1, ring->cwd,
+             ring->exe[0] == '/' || !ring->exe[0] ? "" : "/", PT_PROCESS_PATH - 1, ring->exe);
+    for (unsigned i = 0; i < KNOWN_PROGRAMS; i++)
+        if (known[i].given && !strcmp(known[i].given, given))
+            return known[i].real;
+    unsigned i = oldest++ % KNOWN_PROGRAMS;
+    free(known[i].given);
+    free(known[i].real);
+    known[i].real = without_links(given);
+    known[i].given = known[i].real ? strdup(given) : NULL;
+    return known[i].real;
+}
+
 /* ---- arrivals ------------------------------------------------------------------------------ */
 
 static struct wd_proc *find_pid(const struct wd *wd, pid_t pid)
@@ -111,8 +146,9 @@ static struct wd_proc *proc_create(struct wd *wd, const struct pt_ring *ring)
         return NULL;
     proc->pid = ring->pid;
     proc->name = ring->name;
-    proc->start = ring->start;
-    proc->exe = wd_site_name(wd, ring->exe, sizeof(ring->exe) - 1);
+    proc->start = wd_clock_time(&wd->clock, ring->start);
+    const char *program = program_of(ring);
+    proc->exe = program ? wd_site_name(wd, program, PATH_MAX) : NULL;
     proc->cwd = wd_site_name(wd, ring->cwd, sizeof(ring->cwd) - 1);
     proc->pidfd = (int)syscall(SYS_pidfd_open, proc->pid, 0);
     proc->next = wd->procs;

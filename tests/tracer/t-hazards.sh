@@ -234,6 +234,22 @@ else
     note skip 'suid: needs root and a file system with set-uid programs'
 fi
 
+# A program has the name that /proc gives it, whatever it was called to be executed.
+names='ln -sf "$(type -P cat)" linked; mkdir -p in; ln -sf ../linked in/link
+printf "#!/bin/sh\ncat </dev/null\n" >script; printf "#! ./script -x\n" >twice; chmod +x script twice'
+if before=$names hazard names 0 "" sh -c './linked script >/dev/null; in/link script >/dev/null
+    cd in; ./link ../script >/dev/null; cd ..; PATH=.:$PATH; linked linked >/dev/null
+    ./script; ./twice'; then
+    "$ptdump" "$work/names.run"/*.ptrun | sed -n 's/^# node .*, exe \([^,]*\), .*/\1/p' |
+        sort | uniq -c >"$work/names.got"
+    shell=$(readlink -f "$(type -P sh)") cat=$(readlink -f "$(type -P cat)")
+    # Forked shells that only call exec are no nodes of their own.
+    awk -v cat="$cat" -v sh="$shell" '$2 == cat { cats = $1 } $2 == sh { shells = $1 }
+        END { exit !(NR == 2 && cats == 6 && shells >= 3) }' "$work/names.got" ||
+        { bad 'names: other programs'; cat "$work/names.got"; }
+    ok names
+fi
+
 # ---- threads ------------------------------------------------------------------------------------
 
 if hazard many 0 "" "$hazards" many; then
