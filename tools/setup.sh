@@ -3,7 +3,7 @@
 
 # What a plain Debian 12 lacks.
 PT_PACKAGES="
-    autoconf automake libtool pkg-config gcc libc6-dev make
+    autoconf automake pkg-config gcc libc6-dev make
     slurmctld slurmd slurm-client libslurm-dev munge libmunge-dev
     openmpi-bin libopenmpi-dev libhdf5-openmpi-dev hdf5-tools
     libconfuse-dev check

@@ -13,7 +13,7 @@ for program in "$ptcluster" "$ptcampaign" "$pseudo" "$top_builddir/watchdog/ptwa
     "$top_builddir/hdf5store/ptmerge" "$top_builddir/hdf5store/ptdump"; do
     [ -x "$program" ] || skip "'$program' is not built"
 done
-[ -e "$top_builddir/spank/.libs/paratrace.so" ] || skip "the plugin is not built"
+[ -e "$top_builddir/spank/paratrace.so" ] || skip "the plugin is not built"
 
 unset "${!SLURM@}" "${!SBATCH@}"
 work=$(mktemp -d "/tmp/pt-camp.XXXXXX") || exit 99

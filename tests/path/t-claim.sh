@@ -15,7 +15,7 @@ step() {
     local host pids=()
     for ((host = 0; host < hosts; host++)); do
         "$top_builddir/watchdog/ptwatchd" --claim="$1" --hostid=$host --nhosts=$hosts \
-            --host="h$host" --out="$2" --preload="$top_builddir/preload/.libs/libparatrace.so" \
+            --host="h$host" --out="$2" --preload="$top_builddir/preload/libparatrace.so" \
             -- true 2>>"$tmp/err" &
         pids+=($!)
     done

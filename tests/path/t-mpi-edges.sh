@@ -4,7 +4,7 @@
 set -u -o pipefail
 : "${top_builddir:?}" "${top_srcdir:?}"
 watchd=$top_builddir/watchdog/ptwatchd
-tracer=$top_builddir/preload/.libs/libparatrace.so
+tracer=$top_builddir/preload/libparatrace.so
 bin=$top_builddir/hdf5store
 program=$top_builddir/tests/path/mpi_edges
 compare=$top_srcdir/tests/path/edges.py

@@ -5,7 +5,7 @@
 build=$(cd "${top_builddir:-.}" && pwd) || exit 1
 src=$(cd "${top_srcdir:-.}" && pwd) || exit 1
 ptwatchd=$build/watchdog/ptwatchd
-tracer=$build/preload/.libs/libparatrace.so
+tracer=$build/preload/libparatrace.so
 
 skip() {
     echo "skipped: $*"

@@ -6,11 +6,11 @@
 . "$(dirname "${BASH_SOURCE[0]}")/../lib.sh"
 
 need munged slurmctld slurmd srun setpriv
-[[ -e $top_builddir/spank/.libs/paratrace.so ]] || skip 'the plugin is not built'
+[[ -e $top_builddir/spank/paratrace.so ]] || skip 'the plugin is not built'
 [[ -x $top_builddir/watchdog/ptwatchd ]] || skip 'the watchdog is not built'
 unset LD_PRELOAD PARATRACE_SOCKET PARATRACE_WATCHDOG
 # shellcheck disable=SC2034 # for the tests
-library=$top_builddir/preload/.libs/libparatrace.so
+library=$top_builddir/preload/libparatrace.so
 
 make_tmp
 work=$tmp

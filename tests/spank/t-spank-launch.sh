@@ -8,7 +8,7 @@ ptcluster=${top_builddir:?}/cluster/ptcluster
 skip() { echo "skipped: $*"; exit 77; }
 command -v srun >/dev/null || skip "no Slurm"
 [ -x "$ptcluster" ] || skip "no ptcluster"
-[ -e "$top_builddir/spank/.libs/paratrace.so" ] || skip "the plugin is not built"
+[ -e "$top_builddir/spank/paratrace.so" ] || skip "the plugin is not built"
 [ -x "$top_builddir/watchdog/ptwatchd" ] || skip "the watchdog is not built"
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/pt-launch.XXXXXX") || exit 99

@@ -11,7 +11,7 @@ tracking=linuxproc with_limit=yes
 . "$top_srcdir/tests/spank/life.sh"
 
 echo '# what the plugin shows of itself, and has in slurmd'
-plugin=$top_builddir/spank/.libs/paratrace.so
+plugin=$top_builddir/spank/paratrace.so
 symbols=$(nm -D --defined-only "$plugin" | awk '{print $3}' | sort | xargs)
 check "only what Slurm calls is exported" same "$symbols" "$(printf '%s\n' plugin_name plugin_type \
     plugin_version spank_plugin_version slurm_spank_{exit,init,init_post_opt,local_user_init,task_exit,task_init,user_init} | sort | xargs)"

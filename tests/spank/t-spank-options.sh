@@ -8,7 +8,7 @@ ptcluster=${top_builddir:?}/cluster/ptcluster
 skip() { echo "skipped: $*"; exit 77; }
 command -v srun >/dev/null || skip "no Slurm"
 [ -x "$ptcluster" ] || skip "no ptcluster"
-[ -e "$top_builddir/spank/.libs/paratrace.so" ] || skip "the plugin is not built"
+[ -e "$top_builddir/spank/paratrace.so" ] || skip "the plugin is not built"
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/pt-options.XXXXXX") || exit 99
 trap '"$ptcluster" stop -d "$work/cluster" >/dev/null 2>&1; rm -rf "$work"' EXIT

@@ -8,7 +8,7 @@
 
 need srun runuser useradd userdel groupadd
 need_root
-plugin=$top_builddir/spank/.libs/paratrace.so
+plugin=$top_builddir/spank/paratrace.so
 ptcheckconf=$top_builddir/spank/ptcheckconf
 [[ -e $plugin ]] || skip 'the plugin is not built'
 make_tmp
@@ -231,7 +231,7 @@ check 'a key that all can read' untraced srun --ptrace=on sh -c "$task"
 check 'is not used' has "$tmp/err" 'not traced: anonymise_key:'
 chmod 600 "$tmp/names.key"
 check 'without Slurm, too' eval '"$top_builddir/watchdog/ptwatchd" --out=anon6 --anonymise-key="$tmp/names.key" \
-    --preload="$top_builddir/preload/.libs/libparatrace.so" --spec="$spec" -- sh -c "$work" >/dev/null 2>&1 &&
+    --preload="$top_builddir/preload/libparatrace.so" --spec="$spec" -- sh -c "$work" >/dev/null 2>&1 &&
     ! grep -ralE "$named" anon6 && same "$(names anon6)" "$(names anon3)"'
 rm "$tmp/names.key"
 check 'no key, no trace' untraced srun --ptrace=on sh -c "$task"

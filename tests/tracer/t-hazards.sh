@@ -8,7 +8,7 @@ for fd in /proc/$$/fd/*; do
     ((fd <= 2 || fd == 255)) || exec {fd}>&-
 done
 watchd=$top_builddir/watchdog/ptwatchd
-tracer=$top_builddir/preload/.libs/libparatrace.so
+tracer=$top_builddir/preload/libparatrace.so
 ptdump=$top_builddir/hdf5store/ptdump
 hazards=$top_builddir/tests/tracer/hazards2
 source=$top_srcdir/tests/tracer/hazards2.c

@@ -4,7 +4,7 @@
 # waiting took longer are the same.
 set -u
 watchd=$top_builddir/watchdog/ptwatchd
-tracer=$top_builddir/preload/.libs/libparatrace.so
+tracer=$top_builddir/preload/libparatrace.so
 ptdump=$top_builddir/hdf5store/ptdump
 ptmerge=$top_builddir/hdf5store/ptmerge
 polls=$(cd "$top_builddir/tests/tracer" && pwd)/polls

@@ -3,7 +3,7 @@
 # same files.  Their trace is compared with what strace saw of the same run (compare.py).
 set -u
 watchd=$top_builddir/watchdog/ptwatchd
-tracer=$top_builddir/preload/.libs/libparatrace.so
+tracer=$top_builddir/preload/libparatrace.so
 ptdump=$top_builddir/hdf5store/ptdump
 compare=$top_srcdir/tests/tracer/compare.py
 work=$(mktemp -d) || exit 1

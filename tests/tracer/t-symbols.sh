@@ -3,7 +3,7 @@
 # out, with a reason; every wrapper stands before a real function; and the tracer needs
 # nothing but libc, of a release that is not too new.
 set -u
-tracer=$top_builddir/preload/.libs/libparatrace.so
+tracer=$top_builddir/preload/libparatrace.so
 here=$top_srcdir/tests/tracer
 failed=0
 fail() {

@@ -10,7 +10,7 @@ for fd in /proc/$$/fd/*; do
 done
 : "${top_builddir:?}" "${top_srcdir:?}"
 watchd=$top_builddir/watchdog/ptwatchd
-tracer=$top_builddir/preload/.libs/libparatrace.so
+tracer=$top_builddir/preload/libparatrace.so
 ptdump=$top_builddir/hdf5store/ptdump
 programs=$top_builddir/tests/tracer
 work=$(mktemp -d) || exit 1

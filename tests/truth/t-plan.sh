@@ -13,7 +13,7 @@ cd "$tmp" || fail 'no directory'
 
 # trace OUT SPEC: three ranks that write between barriers.
 trace() {
-    "$top_builddir/watchdog/ptwatchd" --preload "$top_builddir/preload/.libs/libparatrace.so" \
+    "$top_builddir/watchdog/ptwatchd" --preload "$top_builddir/preload/libparatrace.so" \
         --out "$1" --spec "$2" -- mpirun -n 3 "$top_builddir/examples/pseudo" --sync >out 2>err
 }
 held() { "$top_builddir/hdf5store/ptdump" "$1"/*.ptrun | sed -n 's/^HOLD(\([0-9.:]*\)).*/\1/p' | sort; }
@@ -46,7 +46,7 @@ grep -q "cannot read '.*/none': No such file" err || fail "no plan: $(cat err)"
 
 # A hold that cannot be judged, since somebody spins on memory, ends after hold-max: the
 # program ends well, and the trace says where everybody was.
-"$top_builddir/watchdog/ptwatchd" --preload "$top_builddir/preload/.libs/libparatrace.so" \
+"$top_builddir/watchdog/ptwatchd" --preload "$top_builddir/preload/libparatrace.so" \
     --out long --spec discover=hold,throttle:0.1.0,period=1,hold-max=300ms -- \
     "$top_builddir/tests/truth/truth_proc" spin 1 >out 2>err || fail "long: $(cat err)"
 grep -q ' holds, some timed out$' err || fail "long: the user is not told: $(cat err)"

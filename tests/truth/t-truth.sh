@@ -171,7 +171,7 @@ run() {
     fi
     [[ $program != truth_mpi ]] || set -- mpirun -n "$nodes" "$@"
     env ${environment:+"${environment[@]}"} timeout -k 2 120 "$top_builddir/watchdog/ptwatchd" \
-        --preload "$top_builddir/preload/.libs/libparatrace.so" --spec "$spec" --out "$out" -- "$@"
+        --preload "$top_builddir/preload/libparatrace.so" --spec "$spec" --out "$out" -- "$@"
 }
 
 # run_once NAME NODE: with that node held.  Open MPI's TCP transport now and then crashes in
