@@ -38,6 +38,7 @@ as_user() {
     fi
 }
 as() { as_user "$user" timeout -k 2 60 "$@"; }
+as test -r "$library" || skip 'the build tree is closed to other users'
 
 start_cluster() { # OPTIONS OF PTCLUSTER...
     "$ptcluster" start -d "$work/c" "$@" >"$work/start.log" 2>&1 ||

@@ -101,11 +101,14 @@ check "the step ends well" same $? 0
 check "and its watchdog" watchdogs_become 0
 
 # Root's cluster runs the steps of others, and the watchdog with their rights alone.
-if [ "$(id -u)" -eq 0 ] && id nobody >/dev/null 2>&1; then
+nobody() { setpriv --reuid=nobody --regid="$(id -g nobody)" --clear-groups "$@"; }
+if [ "$(id -u)" -ne 0 ] || ! nobody test -r "$library"; then
+    echo "left out: the steps of others (no root, or the build tree is closed to them)"
+else
     mkdir -m 777 other
     cd other || exit 99
     rm -f go
-    setpriv --reuid=nobody --regid="$(id -g nobody)" --clear-groups srun --ptrace=out=run \
+    nobody srun --ptrace=out=run \
         sh -c 'touch up; while [ ! -e go ]; do sleep 0.1; done' >out 2>err &
     step=$!
     tasks_become 1 up
