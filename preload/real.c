@@ -22,16 +22,16 @@ struct object {
     const char *strings;
     const ElfW(Half) * versions; /* NULL: none */
     const uint32_t *hash;        /* the GNU linker's table */
+    const char *name;            /* "": none */
 };
 
-#define MAX_OBJECTS 16
-#define HIDDEN      0x8000 /* of a version: not the one that a plain name means */
+#define HIDDEN 0x8000 /* of a version: not the one that a plain name means */
 
-enum { UNREAD, READ };
+enum { UNKNOWN, KNOWN };
 
-static PT_NEAR struct object objects[MAX_OBJECTS];
-static PT_NEAR unsigned nobjects;      /* 0: they cannot be read */
-static PT_NEAR _Atomic int table_read; /* UNREAD, READ; who comes too early reads the same again */
+/* The first object behind us, and libc; NULL: they cannot be read. */
+static PT_NEAR const struct link_map *first, *libc;
+static PT_NEAR _Atomic int state; /* UNKNOWN, KNOWN; who comes too early finds out the same */
 
 /* ---- the objects ------------------------------------------------------------------------ */
 
@@ -41,12 +41,10 @@ static const void *address(const struct link_map *map, ElfW(Addr) p)
     return (const void *)(p < map->l_addr ? p + map->l_addr : p);
 }
 
-/* 1: it is libc, 0: another, -1: it cannot be read. */
 static int read_object(const struct link_map *map, struct object *o)
 {
-    ElfW(Xword) soname = 0;
-    memset(o, 0, sizeof(*o));
-    o->base = map->l_addr;
+    ElfW(Xword) name = 0;
+    *o = (struct object){.base = map->l_addr};
     for (const ElfW(Dyn) *d = map->l_ld; d && d->d_tag != DT_NULL; d++) {
         const void *at = address(map, d->d_un.d_ptr);
         if (d->d_tag == DT_SYMTAB)
@@ -58,11 +56,12 @@ static int read_object(const struct link_map *map, struct object *o)
         else if (d->d_tag == DT_GNU_HASH)
             o->hash = at;
         else if (d->d_tag == DT_SONAME)
-            soname = d->d_un.d_val;
+            name = d->d_un.d_val;
     }
     if (!o->symbols || !o->strings || !o->hash || !o->hash[0])
         return -1;
-    return soname && !strcmp(o->strings + soname, "libc.so.6");
+    o->name = name ? o->strings + name : "";
+    return 0;
 }
 
 #pragma weak _r_debug /* the loader's; it is always there and needs not be asked for */
@@ -75,16 +74,16 @@ static const struct link_map *find_ourselves(void)
     return map;
 }
 
-static void read_objects(void)
+static void find_objects(void)
 {
-    const struct link_map *map = find_ourselves();
-    unsigned n = 0;
-    int is_libc = 0;
-    while (map && (map = map->l_next) && n < MAX_OBJECTS && !is_libc)
-        if ((is_libc = read_object(map, &objects[n++])) < 0)
-            break;
-    nobjects = is_libc == 1 ? n : 0;
-    atomic_store_explicit(&table_read, READ, memory_order_release);
+    const struct link_map *map = find_ourselves(), *found = NULL;
+    struct object o;
+    first = map ? map->l_next : NULL;
+    for (map = first; map && !found && !read_object(map, &o); map = map->l_next)
+        if (!strcmp(o.name, "libc.so.6"))
+            found = map;
+    libc = found;
+    atomic_store_explicit(&state, KNOWN, memory_order_release);
 }
 
 /* ---- symbols ---------------------------------------------------------------------------- */
@@ -128,14 +127,15 @@ static const ElfW(Sym) * find_in(const struct object *o, const char *name, uint3
 static void *find(const char *name)
 {
     uint32_t hash = hash_of(name);
-    if (atomic_load_explicit(&table_read, memory_order_acquire) != READ)
-        read_objects();
-    for (unsigned i = 0; i < nobjects; i++) {
-        const ElfW(Sym) *symbol = find_in(&objects[i], name, hash);
-        if (symbol && ELF64_ST_TYPE(symbol->st_info) != STT_FUNC)
+    struct object o;
+    if (atomic_load_explicit(&state, memory_order_acquire) != KNOWN)
+        find_objects();
+    for (const struct link_map *map = libc ? first : NULL; map; map = map->l_next) {
+        const ElfW(Sym) *symbol = read_object(map, &o) ? NULL : find_in(&o, name, hash);
+        if (symbol && ELF64_ST_TYPE(symbol->st_info) == STT_FUNC)
+            return (void *)(o.base + symbol->st_value);
+        if (symbol || map == libc)
             return NULL;
-        if (symbol)
-            return (void *)(objects[i].base + symbol->st_value);
     }
     return NULL;
 }

@@ -126,6 +126,34 @@ else
     note skip 'library: gcc cannot build it'
 fi
 
+# Another library that stands before libc is called, whatever its symbol table is like.
+cat >"$work/bin/between.c" <<'END'
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdio.h>
+#include <unistd.h>
+static int writes;
+ssize_t write(int fd, const void *buf, size_t n)
+{
+    static ssize_t (*next)(int, const void *, size_t);
+    if (!next)
+        next = (ssize_t(*)(int, const void *, size_t))dlsym(RTLD_NEXT, "write");
+    writes++;
+    return next(fd, buf, n);
+}
+__attribute__((destructor)) static void end(void) { dprintf(1, "%d writes\n", writes); }
+END
+for style in gnu sysv; do
+    lib=$work/bin/between-$style.so
+    if ! ${CC:-gcc} -shared -fPIC -Wl,--hash-style=$style -o "$lib" "$work/bin/between.c" 2>/dev/null; then
+        note skip "between-$style: gcc cannot build it"
+    elif plain_preload=$lib preload=$tracer:$lib hazard "between-$style" 3 "" "$hazards" plain; then
+        grep -q '^[1-9][0-9]* writes' "$work/between-$style.out" || bad "between-$style: not called"
+        expect_touch "between-$style" first
+        ok "between-$style"
+    fi
+done
+
 if hazard atexit 4 "" "$hazards" atexit; then
     expect_touch atexit main
     expect_touch atexit atexit
