@@ -162,6 +162,56 @@ void pt_stream_end(const FILE *f, struct pt_pass *pass, uint16_t op, int64_t ret
     pass_end(t, pass, op, ret, err, PT_SHAPE_WORDS(shape), fields);
 }
 
+int pt_stream_few(const FILE *f, int64_t n, struct pt_few *few)
+{
+    const struct pt_thread *t = &pt_self;
+    unsigned fd = (unsigned)f->_fileno;
+    const struct pt_stream_note *note = &pt_stream_notes[fd % PT_MAX_STREAMS];
+    if (n <= 0 || n > A_FEW_BYTES || fd >= PT_MAX_STREAMS || !(f->_flags & 0x0800) ||
+        f->_IO_write_end - f->_IO_write_ptr < n || !pt_stream_is_mine(t, f, note) || !note->mark ||
+        t->state != PT_THREAD_READY || t->below_mpi || t->inner || t->polls || pt_vforked ||
+        atomic_load_explicit(&t->ring->io_done, memory_order_relaxed) + 2 > t->hold_next)
+        return 0;
+    *few = (struct pt_few){n, f->_IO_write_ptr, pt_now()};
+    return 1;
+}
+
+/* A short record at this time; 1: there it is. */
+static inline int put_few(struct pt_thread *t, uint16_t op, int64_t fd_word, int64_t n)
+{
+    if (!pt_put_short(t, op, fd_word, n, t->end, 0))
+        return 0;
+    pt_count(&t->ring->io_done);
+    pt_count(&t->ring->events);
+    return 1;
+}
+
+/* What has come through inlined calls before is an event before it. */
+void pt_stream_few_put(FILE *f, uint16_t op, const struct pt_few *few)
+{
+    struct pt_thread *t = &pt_self;
+    struct pt_stream_note *note = &pt_stream_notes[f->_fileno];
+    struct pt_pass pass;
+    uint64_t gap = few->begin - t->end;
+    int64_t n = few->n, inlined = few->from - note->mark;
+    if (PT_UNLIKELY(note->mark < f->_IO_write_base || inlined < 0)) /* of another buffer */
+        inlined = 0;
+    int cls = pt_fds_class(t, f->_fileno, &pass);
+    note->mark = f->_IO_write_ptr;
+    if (PT_LIKELY(gap <= pt_ticks.long_time && cls == PT_CLASS_IO)) {
+        t->short_time += gap;
+        t->end = few->begin;
+        if (inlined && put_few(t, PT_OP_putc_unlocked, pass.fd, inlined))
+            inlined = 0;
+        if (!inlined && put_few(t, op, pass.fd, n))
+            return;
+    }
+    if (inlined)
+        record_inlined(t, f, inlined);
+    if (pass_begin(t, &pass, cls, op))
+        pass_end(t, &pass, op, n, 0, FIELDS(pass.fd, n));
+}
+
 /* ---- opening anew ------------------------------------------------------------------------- */
 
 DECLARE(freopen);

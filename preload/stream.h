@@ -98,6 +98,21 @@ int pt_stream_begin(FILE *f, uint16_t op, struct pt_pass *pass);
 void pt_stream_end(const FILE *f, struct pt_pass *pass, uint16_t op, int64_t ret, int err,
                    unsigned shape, const int64_t *fields);
 
+/*
+ * The short way for a few bytes that will only go into the buffer of a stream that this thread
+ * alone uses.
+ */
+struct pt_few {
+    int64_t n;
+    const char *from; /* where they will be put */
+    uint64_t begin;
+};
+
+/* 0: the call has to go the long way. */
+int pt_stream_few(const FILE *f, int64_t n, struct pt_few *few);
+/* They have been put there. */
+void pt_stream_few_put(FILE *f, uint16_t op, const struct pt_few *few);
+
 /* A row's shape: how many words its fields take but for names, and whether LEN is among them. */
 #define PT_SHAPE_LEN          0x101
 #define PT_SHAPE_FD_LEN       (1 + PT_SHAPE_LEN)

@@ -207,6 +207,31 @@ enum {
 #undef NONZERO
 #undef OWN_COUNT
 
+/* ---- how many bytes a call on a stream will write: its only LEN -------------------------------
+ */
+
+#define LENGTH_STDPUT(name, params, fields)    \
+    static inline int64_t length_##name params \
+    {                                          \
+        return 0 fields;                       \
+    }
+#define LENGTH_NO(name, params, fields)
+#define LENGTH_STDIO                                              LENGTH_NO
+#define LENGTH_CHARIN                                             LENGTH_NO
+#define LENGTH_CHAROUT                                            LENGTH_NO
+#define LENGTH_STDOUT                                             LENGTH_NO
+#define LENGTH_STDIN                                              LENGTH_NO
+#define LENGTH_FDIO                                               LENGTH_NO
+#define LENGTH_DIRIO                                              LENGTH_NO
+#define LENGTH_AIO                                                LENGTH_NO
+#define LENGTH_IO                                                 LENGTH_NO
+#define LENGTH_SYNC                                               LENGTH_NO
+#define LENGTH_NFDS                                               LENGTH_NO
+#define LENGTH_IDLE                                               LENGTH_NO
+#define LENGTH_NAME                                               LENGTH_NO
+#define RES(name, cls, replay, ret, params, args, result, fields) LENGTH_##cls(name, params, fields)
+#include "common/calls.def"
+
 #include "preload/no_fields.h"
 
 /* ---- is it the same look again? Names and flags are compared --------------------------------- */
@@ -252,6 +277,7 @@ static inline int64_t dir_word(int dir)
 #define ALIKE_STDIO   ALIKE_NO
 #define ALIKE_CHARIN  ALIKE_NO
 #define ALIKE_CHAROUT ALIKE_NO
+#define ALIKE_STDPUT  ALIKE_NO
 #define ALIKE_STDOUT  ALIKE_NO
 #define ALIKE_STDIN   ALIKE_NO
 #define ALIKE_DIRIO   ALIKE_NO
@@ -541,8 +567,9 @@ static inline int64_t dir_word(int dir)
         return ret;                                                                           \
     }
 
-/* A call on a stream, see pt_stream_begin(); `alone`: it is none of ours by itself. */
-#define STREAM_WRAPPER(name, rtype, params, args, result, fields, stream, alone)               \
+/* A call on a stream, see pt_stream_begin(); `shortcut`: statements that may be all there is to do.
+ */
+#define STREAM_WRAPPER_BODY(name, rtype, params, args, result, fields, stream, shortcut)       \
     REAL_POINTER(name, rtype, params)                                                          \
     PT_EXPORT rtype name params;                                                               \
     rtype name params                                                                          \
@@ -550,9 +577,7 @@ static inline int64_t dir_word(int dir)
         struct pt_pass pass;                                                                   \
         int64_t words[PT_SHAPE_WORDS(SHAPE_##name)], *w = words;                               \
         REAL_RESOLVE(name)                                                                     \
-        if (alone)                                                                             \
-            return real_##name args;                                                           \
-        int cls = pt_stream_begin(stream, PT_OP_##name, &pass);                                \
+        shortcut int cls = pt_stream_begin(stream, PT_OP_##name, &pass);                       \
         rtype ret = real_##name args;                                                          \
         if (cls < 0) {                                                                         \
             pt_stream_leave(&pt_self, stream);                                                 \
@@ -563,6 +588,11 @@ static inline int64_t dir_word(int dir)
         fields pt_stream_end(stream, &pass, PT_OP_##name, recorded, err, SHAPE_##name, words); \
         return ret;                                                                            \
     }
+
+/* `alone`: it is none of ours by itself. */
+#define STREAM_WRAPPER(name, rtype, params, args, result, fields, stream, alone) \
+    STREAM_WRAPPER_BODY(name, rtype, params, args, result, fields, stream,       \
+                        if (alone) return real_##name args;)
 
 #define CALL(name, cls, replay, rtype, params, args, fields)                                     \
     WRAPPER(name, cls, rtype, params, args, ret, errno, 0, fields, NOTHING, GATE_##cls, NOTHING, \
@@ -586,6 +616,15 @@ static inline int64_t dir_word(int dir)
     STREAM_WRAPPER(name, rtype, params, args, result, fields, f, pt_stream_has_char(&pt_self, f))
 #define RES_CHAROUT(name, cls, rtype, params, args, result, fields) \
     STREAM_WRAPPER(name, rtype, params, args, result, fields, f, pt_stream_takes_char(&pt_self, f))
+#define RES_STDPUT(name, cls, rtype, params, args, result, fields) \
+    STREAM_WRAPPER_BODY(name, rtype, params, args, result, fields, f, FEW_BYTES(name, rtype, args))
+#define FEW_BYTES(name, rtype, args)                  \
+    struct pt_few few;                                \
+    if (pt_stream_few(f, length_##name args, &few)) { \
+        rtype done = real_##name args;                \
+        pt_stream_few_put(f, PT_OP_##name, &few);     \
+        return done;                                  \
+    }
 #define RES_STDOUT(name, cls, rtype, params, args, result, fields) \
     STREAM_WRAPPER(name, rtype, params, args, result, fields, stdout, 0)
 #define RES_STDIN(name, cls, rtype, params, args, result, fields) \
