@@ -10,6 +10,7 @@
 #include <limits.h>
 #include <spawn.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -95,9 +96,9 @@ static void look_for(const char *name)
 
 /* ---- exec ------------------------------------------------------------------------------------ */
 
-#define REAL_CALL(rtype, name, params) \
+#define REAL_CALL(rtype, name, params)  \
     static PT_NEAR rtype(*real) params; \
-    if (!real)                         \
+    if (!real)                          \
     real = (rtype(*) params)pt_real(#name)
 
 PT_EXPORT int execve(const char *path, char *const argv[], char *const envp[])
@@ -209,6 +210,8 @@ PT_EXPORT int posix_spawnp(pid_t *pid, const char *name, const posix_spawn_file_
  * set around the system call.  No C function can do that (its frame would be the child's to
  * destroy), but libc's own way works: the return address waits in a register.
  */
+_Static_assert(offsetof(struct pt_thread, vforked) == 0, "set below, at the beginning of pt_self");
+
 pid_t pt_vfork_failed(long error) __attribute__((used));
 
 pid_t pt_vfork_failed(long error)
@@ -226,7 +229,7 @@ __asm__(".pushsection .text\n"
         "vfork:\n"
         "__vfork:\n"
         "    popq %rdi\n"
-        "    movq pt_vforked@gottpoff(%rip), %rdx\n"
+        "    movq pt_self@gottpoff(%rip), %rdx\n"
         "    movl $1, %fs:(%rdx)\n"
         "    movl $58, %eax\n" /* SYS_vfork */
         "    syscall\n"

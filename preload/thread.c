@@ -12,9 +12,8 @@
 #include "preload/sys.h"
 #include "preload/record.h"
 
-__thread struct pt_thread pt_self __attribute__((tls_model("initial-exec")));
+__thread struct pt_thread pt_self __attribute__((tls_model("initial-exec"), aligned(64)));
 struct pt_ticks pt_ticks = {.long_time = PT_LONG_NS};
-__thread int pt_vforked __attribute__((tls_model("initial-exec")));
 
 static void ring_begin(struct pt_thread *t, struct pt_ring *ring, uint32_t number)
 {

@@ -13,7 +13,7 @@
 #include "common/ring.h"
 #include "preload/sys.h"
 
-#define PT_EXPORT      __attribute__((visibility("default")))
+#define PT_EXPORT __attribute__((visibility("default")))
 /*
  * Small data that many processes touch lie together: to a process that lives for a
  * millisecond each page that it touches costs more than what it is touched for.
@@ -62,10 +62,16 @@ struct pt_open {
 
 /* What every event needs comes first, and together. */
 struct pt_thread {
+    /*
+     * Between vfork and exec the child runs in the parent's memory: set, nothing is traced.
+     * The first member: it is set where no C can be (exec.c).
+     */
+    int vforked;
     enum pt_thread_state state;
     int below_mpi; /* depth of MPI calls we are in: calls there are the library's */
     int inner;     /* in an MPI-IO call: what comes is kept, but not the program's own */
     int writing;   /* records being written: more than one if a signal came in between */
+    int rounds;    /* through a part of the ring, as long as the watchdog keeps up */
     struct pt_ring *ring;
     unsigned char *data; /* the ring's */
     uint64_t mask;       /* its size less 1 */
@@ -81,7 +87,6 @@ struct pt_thread {
     struct pt_open open[PT_MAX_OPEN]; /* the records being written, the outermost first */
     uint64_t cpu_at;                  /* the CPU clock when it was read last */
     uint64_t ready;                   /* so many bytes of the ring have their pages in place */
-    int rounds; /* through a part of the ring, as long as the watchdog keeps up */
     const struct pt_plan_entry *plan, *plan_end; /* the holds after that, if there is a plan */
     struct {                                     /* polls that are not over: poll.c */
         uint16_t op;                             /* of the first */
@@ -101,10 +106,9 @@ struct pt_thread {
     size_t scratch_bytes;
 };
 
-extern __thread struct pt_thread pt_self __attribute__((tls_model("initial-exec")));
+extern __thread struct pt_thread pt_self __attribute__((tls_model("initial-exec"), aligned(64)));
 
-/* Between vfork and exec the child runs in the parent's memory: set, nothing is traced. */
-extern __thread int pt_vforked __attribute__((tls_model("initial-exec")));
+#define pt_vforked (pt_self.vforked)
 
 static inline uint64_t pt_timespec_ns(const struct timespec *ts)
 {
