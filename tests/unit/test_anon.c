@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "common/anon.h"
+#include "tests/unit/run.h"
 
 static struct pt_anon_key key = {"a key of 16 byte"}, other = {"another such key"};
 
@@ -215,8 +216,6 @@ int main(void)
 {
     Suite *suite = suite_create("anon");
     TCase *tc = tcase_create("anon");
-    SRunner *runner;
-    int failed;
 
     tcase_add_test(tc, structure);
     tcase_add_test(tc, distinct);
@@ -227,9 +226,5 @@ int main(void)
     tcase_add_test(tc, attributes);
     tcase_add_test(tc, specs);
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed;
+    return run_suite(suite);
 }

@@ -21,6 +21,7 @@
 #include "campaign/spawn.h"
 #include "campaign/state.h"
 #include "common/json.h"
+#include "tests/unit/run.h"
 
 static struct pt_err err;
 static char dir[] = "/tmp/test_campaign.XXXXXX", made[sizeof(dir)];
@@ -577,8 +578,6 @@ int main(void)
 {
     Suite *suite = suite_create("campaign");
     TCase *tc = tcase_create("campaign");
-    SRunner *runner;
-    int failed;
 
     tcase_set_timeout(tc, 60);
     tcase_add_checked_fixture(tc, set_up, tear_down);
@@ -602,9 +601,5 @@ int main(void)
     tcase_add_test(tc, states);
     tcase_add_test(tc, programs);
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed;
+    return run_suite(suite);
 }

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "spank/cgroup.h"
+#include "tests/unit/run.h"
 
 static const struct {
     const char *line, *file;
@@ -54,9 +55,5 @@ int main(void)
     tcase_add_loop_test(t, way_out, 0, sizeof(ways) / sizeof(ways[0]));
     tcase_add_test(t, too_long);
     suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_suite(s);
 }

@@ -13,6 +13,7 @@
 
 #include "common/conf.h"
 #include "common/hosts.h"
+#include "tests/unit/run.h"
 
 static char path[] = "/tmp/test_conf.XXXXXX";
 static struct pt_conf *conf;
@@ -443,8 +444,6 @@ int main(void)
 {
     Suite *suite = suite_create("conf");
     TCase *tc = tcase_create("conf");
-    SRunner *runner;
-    int failed;
 
     tcase_add_checked_fixture(tc, set_up, tear_down);
     tcase_add_test(tc, defaults);
@@ -462,9 +461,5 @@ int main(void)
     tcase_add_test(tc, wrong_ports);
     tcase_add_test(tc, missing);
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed;
+    return run_suite(suite);
 }

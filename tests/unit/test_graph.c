@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "hdf5store/graph.h"
+#include "tests/unit/run.h"
 
 #define NODES  5
 #define EVENTS 6
@@ -227,8 +228,6 @@ int main(void)
 {
     Suite *suite = suite_create("graph");
     TCase *tc = tcase_create("graph");
-    SRunner *runner;
-    int failed;
 
     tcase_add_test(tc, unite_keeps_latest_source);
     tcase_add_test(tc, cycle_is_named);
@@ -238,9 +237,5 @@ int main(void)
     tcase_add_test(tc, barriers_are_found);
     tcase_add_test(tc, groups_and_sizes);
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return run_suite(suite);
 }

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "replay/handles.h"
+#include "tests/unit/run.h"
 
 static int open_null(void)
 {
@@ -220,8 +221,6 @@ int main(void)
 {
     Suite *suite = suite_create("handles");
     TCase *tc = tcase_create("handles");
-    SRunner *runner;
-    int failed;
 
     tcase_add_test(tc, slots_are_by_process_and_handle);
     tcase_add_test(tc, what_nobody_opens_is_missing);
@@ -233,9 +232,5 @@ int main(void)
     tcase_add_test(tc, a_use_waits_for_another_threads_open);
     tcase_add_test(tc, a_close_waits_for_another_threads_use);
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_suite(suite);
 }

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "replay/mappings.h"
+#include "tests/unit/run.h"
 
 enum { ADDR = 0x10000, PAGES = 8 };
 
@@ -85,9 +86,5 @@ int main(void)
     tcase_add_test(tc, test_parts);
     tcase_add_test(tc, test_nothing);
     suite_add_tcase(suite, tc);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return run_suite(suite);
 }

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "hdf5store/merge_campaign.h"
+#include "tests/unit/run.h"
 
 #define REALTIME  1700000000000000000ull
 #define MONOTONIC 5000000ull
@@ -903,8 +904,6 @@ int main(void)
 {
     Suite *suite = suite_create("merge");
     TCase *tc = tcase_create("merge");
-    SRunner *runner;
-    int failed;
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, think_time_has_three_parts);
@@ -932,9 +931,5 @@ int main(void)
     tcase_add_test(tc, same_run_twice);
     tcase_add_test(tc, names_of_runs);
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return run_suite(suite);
 }

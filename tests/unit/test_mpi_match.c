@@ -10,6 +10,7 @@
 
 #include "hdf5store/graph.h"
 #include "hdf5store/merge_mpi.h"
+#include "tests/unit/run.h"
 
 #define MAX_NODES   6
 #define MAX_RECORDS 64
@@ -729,7 +730,6 @@ int main(void)
 {
     Suite *s = suite_create("mpi_match");
     TCase *t = tcase_create("match");
-    SRunner *r = srunner_create(s);
 
     suite_add_tcase(s, t);
     tcase_add_checked_fixture(t, setup, teardown);
@@ -766,8 +766,5 @@ int main(void)
     tcase_add_test(t, intercommunicator);
     tcase_add_test(t, unknown_members);
     tcase_add_test(t, epochs_of_windows);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed != 0;
+    return run_suite(s);
 }

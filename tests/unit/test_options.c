@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "spank/options.h"
+#include "tests/unit/run.h"
 
 static struct pt_options options;
 static struct pt_spec spec;
@@ -261,8 +262,6 @@ int main(void)
 {
     Suite *suite = suite_create("options");
     TCase *tc = tcase_create("options");
-    SRunner *runner;
-    int failed;
 
     tcase_add_checked_fixture(tc, set_up, tear_down);
     tcase_add_test(tc, nothing_asked);
@@ -277,9 +276,5 @@ int main(void)
     tcase_add_test(tc, ld_preload);
     tcase_add_test(tc, ld_preload_without);
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed;
+    return run_suite(suite);
 }

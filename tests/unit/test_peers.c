@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 
 #include "tests/unit/peers_kit.h"
+#include "tests/unit/run.h"
 
 static struct side hub, clients[2];
 
@@ -246,7 +247,6 @@ int main(void)
 {
     Suite *suite = suite_create("peers");
     TCase *tcase = tcase_create("peers");
-    SRunner *runner = srunner_create(suite);
 
     tcase_add_checked_fixture(tcase, kit_begin, NULL);
     tcase_set_timeout(tcase, 60);
@@ -264,8 +264,5 @@ int main(void)
     tcase_add_test(tcase, steps_with_the_same_ports_stay_apart);
     tcase_add_test(tcase, ports_are_all_different);
     suite_add_tcase(suite, tcase);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_suite(suite);
 }

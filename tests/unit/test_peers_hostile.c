@@ -21,6 +21,7 @@
 #endif
 
 #include "tests/unit/peers_kit.h"
+#include "tests/unit/run.h"
 
 #define NOBODY 65534
 
@@ -562,7 +563,6 @@ int main(void)
 {
     Suite *suite = suite_create("hostile peers");
     TCase *tcase = tcase_create("hostile");
-    SRunner *runner = srunner_create(suite);
 
     tcase_add_checked_fixture(tcase, set_up, NULL);
     tcase_set_timeout(tcase, 60);
@@ -586,8 +586,5 @@ int main(void)
     tcase_add_test(tcase, a_host_that_comes_twice);
     suite_add_tcase(suite, tcase);
     add_munge_tests(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_suite(suite);
 }

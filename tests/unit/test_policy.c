@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "spank/policy.h"
+#include "tests/unit/run.h"
 
 static struct pt_conf *conf;
 static struct pt_err err;
@@ -241,8 +242,6 @@ int main(void)
 {
     Suite *suite = suite_create("policy");
     TCase *tc = tcase_create("policy");
-    SRunner *runner;
-    int failed;
 
     tcase_add_checked_fixture(tc, set_up, tear_down);
     tcase_add_test(tc, everybody);
@@ -255,9 +254,5 @@ int main(void)
     tcase_add_test(tc, too_long);
     tcase_add_test(tc, names);
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed;
+    return run_suite(suite);
 }

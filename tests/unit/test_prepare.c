@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "replay/prepare.h"
+#include "tests/unit/run.h"
 
 static char top[64]; /* holds the root and what must stay outside */
 static char dir[80];
@@ -320,8 +321,6 @@ int main(void)
 {
     Suite *suite = suite_create("prepare");
     TCase *tc = tcase_create("prepare");
-    SRunner *runner;
-    int failed;
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, names_never_climb);
@@ -335,9 +334,5 @@ int main(void)
     tcase_add_test(tc, what_the_trace_makes_is_removed_first);
     tcase_add_test(tc, a_planted_link_stops_the_preparation);
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_suite(suite);
 }

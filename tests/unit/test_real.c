@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "preload/real.c"
+#include "tests/unit/run.h"
 
 /* Our own program stands where the tracer would, so that libc is behind it. */
 static void check_name(const char *name, int *found)
@@ -71,9 +72,5 @@ int main(void)
     tcase_add_test(tc, test_versions);
     tcase_add_test(tc, test_others);
     suite_add_tcase(suite, tc);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return run_suite(suite);
 }

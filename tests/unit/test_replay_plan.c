@@ -10,6 +10,7 @@
 #include "replay/check.h"
 #include "replay/plan.h"
 #include "replay/schedule.h"
+#include "tests/unit/run.h"
 
 enum { MAX_NODES = 4, MAX_EVENTS = 16 };
 
@@ -545,13 +546,7 @@ static TCase *make_case(void)
 int main(void)
 {
     Suite *suite = suite_create("replay plan");
-    SRunner *runner;
-    int failed;
 
     suite_add_tcase(suite, make_case());
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_suite(suite);
 }

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "common/siphash.h"
+#include "tests/unit/run.h"
 
 /* Key 00 01 .. 0f, message 00 01 .. (len - 1). */
 static const struct {
@@ -70,14 +71,10 @@ int main(void)
 {
     Suite *suite = suite_create("siphash");
     TCase *tcase = tcase_create("siphash");
-    SRunner *runner = srunner_create(suite);
 
     tcase_add_checked_fixture(tcase, set_up, NULL);
     tcase_add_loop_test(tcase, published_vectors, 0, sizeof(vectors) / sizeof(vectors[0]));
     tcase_add_test(tcase, equal_looks_at_every_bit);
     suite_add_tcase(suite, tcase);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_suite(suite);
 }

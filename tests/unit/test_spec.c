@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "common/spec.h"
+#include "tests/unit/run.h"
 
 static struct pt_spec spec;
 static struct pt_err err;
@@ -295,8 +296,6 @@ int main(void)
 {
     Suite *suite = suite_create("spec");
     TCase *tc = tcase_create("spec");
-    SRunner *runner;
-    int failed;
 
     tcase_add_checked_fixture(tc, set_up, NULL);
     tcase_add_test(tc, defaults);
@@ -313,9 +312,5 @@ int main(void)
     tcase_add_test(tc, patterns);
     tcase_add_test(tc, steps);
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed;
+    return run_suite(suite);
 }

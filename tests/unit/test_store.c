@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "hdf5store/store_write.h"
+#include "tests/unit/run.h"
 
 #define NEVENTS   200000 /* more than a chunk */
 #define MUTATIONS 2000
@@ -407,8 +408,6 @@ int main(void)
 {
     Suite *suite = suite_create("store");
     TCase *tc = tcase_create("store");
-    SRunner *runner;
-    int failed;
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_set_timeout(tc, 300);
@@ -422,9 +421,5 @@ int main(void)
     tcase_add_loop_test(tc, wrong_dataset, 0, 4);
     tcase_add_test(tc, mutations);
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return run_suite(suite);
 }

@@ -13,6 +13,7 @@
 
 #include "common/trace.h"
 #include "common/trace_codec.h"
+#include "tests/unit/run.h"
 
 static char dir[] = "/tmp/test_trace.XXXXXX";
 static int dirfd_;
@@ -399,9 +400,5 @@ int main(void)
     tcase_add_test(tc, damaged_files_do_no_harm);
     tcase_add_test(tc, an_existing_file_is_not_overwritten);
     suite_add_tcase(s, tc);
-    SRunner *sr = srunner_create(s);
-    srunner_run_all(sr, CK_NORMAL);
-    int failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed != 0;
+    return run_suite(s);
 }
