@@ -84,13 +84,16 @@ cat >"$work/knock.py" <<PY
 import socket, struct, sys, time
 name, how, seconds = "\\0" + sys.argv[1], sys.argv[2], float(sys.argv[3])
 hello = struct.pack("II", 0x50544849, $version)
-def knock():
+def knock(patience):
     s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    s.settimeout(2)
+    patience(s)
     s.connect(name)
     return s
+def wait(s):  # in the kernel's queue, as the tracer does: a time-out of Python's does not
+    for option in socket.SO_SNDTIMEO, socket.SO_RCVTIMEO:
+        s.setsockopt(socket.SOL_SOCKET, option, struct.pack("ll", 5, 0))
 if how == "ask":
-    s = knock()
+    s = knock(wait)
     try:
         s.send(hello)
         answer, fds, _, _ = socket.recv_fds(s, 100, 1)
@@ -108,7 +111,7 @@ else:  # flood: silent, wrong and torn greetings
     end, n, held = time.time() + seconds, 0, []
     while time.time() < end:
         try:
-            s = knock()
+            s = knock(lambda s: s.settimeout(2))
             n += 1
             if n % 3:
                 s.send(hello if n % 3 == 1 else b"\\xff" * 100)
