@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/timerfd.h>
@@ -317,11 +318,22 @@ static void step_back(void)
         sched_setscheduler(0, SCHED_BATCH | SCHED_RESET_ON_FORK, &none);
 }
 
+/*
+ * A program that its user cannot read is not to be debugged by its user either: through us one
+ * would get to where the job's limits do not reach.  Most kernels see to that by themselves.
+ */
+static void keep_debuggers_out(void)
+{
+    if (access("/proc/self/exe", R_OK))
+        prctl(PR_SET_DUMPABLE, 0);
+}
+
 int main(int argc, char **argv)
 {
     struct pt_err err = {""};
     pid_t command = 0;
 
+    keep_debuggers_out();
     wd_options_parse(argc, argv, &wd.opt);
     pt_spec_init(&wd.spec);
     if (pt_spec_parse(&wd.spec, wd.opt.spec_text, &err) || begin(&err))

@@ -42,6 +42,15 @@ done
 # The installed programs have the installed file as theirs.
 conf=$(in_root '$sysconfdir/paratrace/paratrace.conf')
 [[ $(stat -c %a "$(in_root '$libexecdir/paratrace/ptwatchd')") == 711 ]] || fail 'users can read the watchdog'
+# Nobody can debug it, but is traced.
+if ((EUID == 0)); then
+    mkdir -m 777 "$tmp/other"
+    setpriv --reuid=nobody --regid="$(id -g nobody)" --clear-groups \
+        "$(in_root '$libexecdir/paratrace/ptwatchd')" --preload "${plugin%/*}/libparatrace.so" \
+        --out "$tmp/other/run" -- sh -c 'cd "$1" && cat "/proc/$PARATRACE_WATCHDOG/environ" >file' \
+        sh "$tmp/other" >"$tmp/out" 2>&1 && fail 'its user can look into the installed watchdog'
+    grep -q 'events, 0 lost, complete' "$tmp/out" || fail "no trace: $(cat "$tmp/out")"
+fi
 ptcheckconf=$(in_root '$sbindir/ptcheckconf')
 "$ptcheckconf" "$conf" >"$tmp/out" 2>&1 || fail "the installed file: $(cat "$tmp/out")"
 "$ptcheckconf" --version | grep -q '^ptcheckconf [0-9]' || fail 'no version'
