@@ -168,6 +168,7 @@ int pt_stream_few(const FILE *f, int64_t n, struct pt_few *few)
     unsigned fd = (unsigned)f->_fileno;
     const struct pt_stream_note *note = &pt_stream_notes[fd % PT_MAX_STREAMS];
     if (n <= 0 || n > A_FEW_BYTES || fd >= PT_MAX_STREAMS || !(f->_flags & 0x0800) ||
+        f->_mode > 0 || /* of wide characters: it takes none */
         f->_IO_write_end - f->_IO_write_ptr < n || !pt_stream_is_mine(t, f, note) || !note->mark ||
         t->state != PT_THREAD_READY || t->below_mpi || t->inner || t->polls || pt_vforked ||
         atomic_load_explicit(&t->ring->io_done, memory_order_relaxed) + 2 > t->hold_next)

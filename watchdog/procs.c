@@ -115,9 +115,9 @@ static const char *program_of(const struct pt_ring *ring)
     } known[KNOWN_PROGRAMS];
     static unsigned oldest;
     char given[2 * PT_PROCESS_PATH];
-    snprintf(given, sizeof(given), "%.*s%s%.*s",
-             ring->exe[0] == '/' || !ring->exe[0] ? 0 : PT_PROCESS_PATH - 1, ring->cwd,
-             ring->exe[0] == '/' || !ring->exe[0] ? "" : "/", PT_PROCESS_PATH - 1, ring->exe);
+    int relative = ring->exe[0] && ring->exe[0] != '/';
+    snprintf(given, sizeof(given), "%.*s%s%.*s", relative ? PT_PROCESS_PATH - 1 : 0, ring->cwd,
+             relative ? "/" : "", PT_PROCESS_PATH - 1, ring->exe);
     for (unsigned i = 0; i < KNOWN_PROGRAMS; i++)
         if (known[i].given && !strcmp(known[i].given, given))
             return known[i].real;

@@ -36,6 +36,8 @@ static void use_conf(const char *content)
     char arg[100];
     FILE *fp;
 
+    if (path[0])
+        unlink(path); /* the one before */
     strcpy(path, "/tmp/test_options.XXXXXX");
     fp = fdopen(mkstemp(path), "w");
     fputs(content, fp);
