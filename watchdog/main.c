@@ -23,10 +23,13 @@
 
 #include "watchdog/watchdog.h"
 
-/* How often the rings are looked at when nobody rings the bell: much is going on, nothing is. */
-#define DRAIN_SOON_MS 5
-#define DRAIN_MS      100
-#define DRAIN_MANY    256 /* events in between that are much */
+/* How often the rings are looked at when nobody rings the bell: very much is going on, much, nothing.
+ */
+#define DRAIN_AT_ONCE_MS 2
+#define DRAIN_SOON_MS    5
+#define DRAIN_MS         100
+#define DRAIN_VERY_MANY  1024 /* events in between that are very much */
+#define DRAIN_MANY       256  /* much */
 #define FLUSH_NS      1000000000u
 #define WAIT_NS       1000000000u /* how often the plugin is asked to wait for other hosts */
 #define TICK_NS       200000      /* how often a held node is judged */
@@ -239,7 +242,10 @@ static int drain(int busy, int patience)
 {
     uint64_t before = wd.events;
     wd_drain_all(&wd);
-    if (busy || wd.events - before > DRAIN_MANY)
+    uint64_t drained = wd.events - before;
+    if (drained > DRAIN_VERY_MANY)
+        return DRAIN_AT_ONCE_MS;
+    if (busy || drained > DRAIN_MANY)
         return DRAIN_SOON_MS;
     return patience < DRAIN_MS / 2 ? 2 * patience : DRAIN_MS;
 }
@@ -342,6 +348,7 @@ int main(int argc, char **argv)
         return 1;
     if (wd.opt.command && (command = wd_command_start(&wd, &err)) < 0)
         return fail(&err);
+    wd_memory_prepare(&wd);
     step_back();
     run_until_end(command);
     int failed = finish(&err) ? fail(&err) : 0;

@@ -36,7 +36,7 @@ static const char *const default_filters[] = {
 
 #define KEPT_BYTES  (256 << 10) /* of a ring that is left; more is given back to the system */
 #define READY_SLOTS 8           /* free ones that have memory before somebody comes */
-#define READY_BYTES (64 << 10)  /* of each */
+#define READY_BYTES KEPT_BYTES  /* of each */
 
 /* Longer than hosts take to find each other and a referee waits for the last answers. */
 #define HOLD_GRACE_NS 30000000000u
@@ -154,7 +154,6 @@ int wd_memory_begin(struct wd *wd, struct pt_err *err)
     if (dup3(fd, PT_MEMORY_FD, O_CLOEXEC) < 0)
         return pt_err_errno(err, "cannot keep the shared memory");
     close(fd);
-    wd_memory_prepare(wd);
     return 0;
 }
 
