@@ -44,9 +44,7 @@ static inline void pass_end(struct pt_thread *t, struct pt_pass *pass, uint16_t 
         pt_poll_kept(t);
         return;
     }
-    if (w)
-        pt_pass_commit(t);
-    pt_pass_done(t, pass);
+    pt_pass_close(t, pass, op, w);
 }
 
 /* Ends an open: PATH FLAGS MODE IDENT. */
@@ -54,16 +52,15 @@ static inline void pass_end_open(struct pt_thread *t, struct pt_pass *pass, uint
                                  int err, int64_t dir, const char *path, int64_t flags,
                                  int64_t mode)
 {
-    uint64_t *w = pt_pass_end(t, pass, op, 7 + pt_string_words(path), fd, err);
+    uint64_t *begun = pt_pass_end(t, pass, op, 7 + pt_string_words(path), fd, err), *w = begun;
     if (w) {
         *w++ = (uint64_t)dir;
         w = pt_put_string(w, path);
         *w++ = (uint64_t)flags;
         *w++ = (uint64_t)mode;
         pt_put_ident(w, pass);
-        pt_pass_commit(t);
     }
-    pt_pass_done(t, pass);
+    pt_pass_close(t, pass, op, begun);
 }
 
 #define FIELDS(...)                                                 \

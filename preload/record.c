@@ -51,21 +51,35 @@ static void hold(struct pt_thread *t, struct pt_pass *pass, uint16_t op, uint64_
     pass->begin = pt_now();
 }
 
-PT_COLD enum pt_phase pt_pass_begin_slow(struct pt_thread *t, struct pt_pass *pass, uint16_t op,
-                                         int again)
+PT_COLD void pt_pass_begin_slow(struct pt_thread *t, struct pt_pass *pass, uint16_t op, int again)
 {
     measure_gap(t, pass);
-    switch (pt_poll_next(t, pass, again)) {
-    case PT_POLL_PAUSED:
-    case PT_POLL_RESUMED: /* not held: it was, the first time */
-        return PT_PHASE_POLL;
-    case PT_POLL_NONE:
-        break;
+    if (pt_poll_next(t, pass, again) != PT_POLL_NONE) { /* not held: it was, the first time */
+        pt_set_phase(t, PT_PHASE_POLL, op);
+        return;
     }
     uint64_t io_event = atomic_load_explicit(&t->ring->io_done, memory_order_relaxed);
     if (pass->cls == PT_CLASS_IO && !t->inner && io_event >= t->hold_next)
         hold(t, pass, op, io_event);
-    return pt_phase_of(pass->cls);
+    pt_set_phase(t, pt_phase_of(pass->cls), op);
+}
+
+/* ---- what the wrappers share --------------------------------------------------------------- */
+
+int pt_pass_begin_shared(struct pt_thread *t, struct pt_pass *pass, uint16_t op)
+{
+    return pt_pass_begin_here(t, pass, op);
+}
+
+uint64_t *pt_pass_end_shared(struct pt_thread *t, struct pt_pass *pass, uint16_t op, unsigned words,
+                             int64_t ret, int err)
+{
+    return pt_pass_end_here(t, pass, op, words, ret, err);
+}
+
+void pt_pass_close_shared(struct pt_thread *t, const struct pt_pass *pass, const uint64_t *w)
+{
+    pt_pass_close_here(t, pass, w);
 }
 
 /* ---- records ----------------------------------------------------------------------------- */
@@ -87,14 +101,12 @@ static int wait_for_room(struct pt_thread *t, uint64_t seen_tail)
 
 #define LAST_STEP (128 << 10)
 #define WINDOW    (256 << 10)
-#define ROUNDS    16
 
 void pt_record_ring(struct pt_thread *t)
 {
     uint64_t size = t->mask + 1, used = t->reserved & ~(uint64_t)(PT_PAGE - 1);
     t->ready = used < PT_FIRST_STEP ? PT_FIRST_STEP : used < size ? used : size;
-    t->rounds = 0;
-    t->bell = WINDOW / 2 < size / 2 ? WINDOW / 2 : size / 2;
+    t->bell = size / 2;
     t->limit = 0;
 }
 
@@ -114,22 +126,20 @@ static void make_ready(struct pt_thread *t)
 }
 
 /*
- * As long as the watchdog keeps up, the beginning of the ring is enough: the rest is skipped,
- * and takes no memory.  It has to be called often for that, so this is for programs that
- * soon end; to others a large ring and few calls are cheaper.
+ * As long as the watchdog keeps up, which looks after a few milliseconds by itself, the
+ * beginning of the ring is enough: the rest is skipped, and takes no memory.  It is not called
+ * for that: what it takes to wake somebody is what a thousand events take.
  */
 static int start_over(struct pt_thread *t, uint64_t tail)
 {
     uint64_t from = t->reserved, at = from & t->mask, rest = t->mask + 1 - at;
-    if (!t->writing || t->ready < WINDOW || t->rounds == ROUNDS || tail < from - at + WINDOW / 2)
+    if (!t->writing || t->ready < WINDOW || tail < from - at + WINDOW / 2)
         return 0;
     /* A signal handler may have taken a place meanwhile. */
     if (!__atomic_compare_exchange_n(&t->reserved, &from, from + rest, 0, __ATOMIC_RELAXED,
                                      __ATOMIC_RELAXED))
         return 0;
     pt_put_pads(t, at, rest);
-    if (++t->rounds == ROUNDS)
-        t->bell = (t->mask + 1) / 2;
     return 1;
 }
 

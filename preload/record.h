@@ -28,8 +28,17 @@
 
 /* ---- before the call ------------------------------------------------------------------ */
 
-/* A long gap, polls to write or to go on with, a hold; returns the phase. */
-enum pt_phase pt_pass_begin_slow(struct pt_thread *t, struct pt_pass *pass, uint16_t op, int again);
+/*
+ * The calls that come by the million have all of their code in their wrappers.  The others
+ * share it (the functions called _shared): a program that makes many kinds of calls finds little of
+ * what each of them has for itself in the processor's caches.
+ */
+#define pt_is_frequent(op)       \
+    (__builtin_constant_p(op) && \
+     ((op) == PT_OP_read || (op) == PT_OP_write || (op) == PT_OP_pread || (op) == PT_OP_pwrite))
+
+/* A long gap, polls to write or to go on with, a hold; and the phase. */
+void pt_pass_begin_slow(struct pt_thread *t, struct pt_pass *pass, uint16_t op, int again);
 
 PT_INLINE void pt_set_phase(struct pt_thread *t, enum pt_phase phase, uint16_t op)
 {
@@ -58,16 +67,33 @@ PT_INLINE int pt_pass_clock(struct pt_thread *t, struct pt_pass *pass)
     return 0;
 }
 
+/* Clock and phase; 1 if pt_pass_begin_slow() has to do the rest. */
+PT_INLINE int pt_pass_begin_here(struct pt_thread *t, struct pt_pass *pass, uint16_t op)
+{
+    if (PT_UNLIKELY(pt_pass_clock(t, pass)))
+        return 1;
+    pt_set_phase(t, pt_phase_of(pass->cls), op);
+    return 0;
+}
+
+int pt_pass_begin_shared(struct pt_thread *t, struct pt_pass *pass, uint16_t op);
+
 /*
  * Clock, phase, and the hold if this I/O is to be held.  `again`, which is evaluated only if
  * needed: the call may go on with pending polls, being a sync call that asks or the same look.
  */
-#define pt_pass_begin(t, pass, op, again)                    \
-    do {                                                     \
-        enum pt_phase phase_ = pt_phase_of((pass)->cls);     \
-        if (PT_UNLIKELY(pt_pass_clock(t, pass)))             \
-            phase_ = pt_pass_begin_slow(t, pass, op, again); \
-        pt_set_phase(t, phase_, op);                         \
+#define pt_pass_begin_by(way, t, pass, op, again)          \
+    do {                                                   \
+        if (PT_UNLIKELY(pt_pass_begin_##way(t, pass, op))) \
+            pt_pass_begin_slow(t, pass, op, again);        \
+    } while (0)
+
+#define pt_pass_begin(t, pass, op, again)                 \
+    do {                                                  \
+        if (pt_is_frequent(op))                           \
+            pt_pass_begin_by(here, t, pass, op, again);   \
+        else                                              \
+            pt_pass_begin_by(shared, t, pass, op, again); \
     } while (0)
 
 /* ---- records ------------------------------------------------------------------------------ */
@@ -212,8 +238,8 @@ PT_INLINE uint64_t *pt_record_begin(struct pt_thread *t, struct pt_pass *pass, u
  * After the call: reserves a record with that many words of fields and fills its head;
  * returns where the fields go, or NULL if the event is lost.  pt_pass_commit() follows.
  */
-PT_INLINE uint64_t *pt_pass_end(struct pt_thread *t, struct pt_pass *pass, uint16_t op,
-                                unsigned words, int64_t ret, int err)
+PT_INLINE uint64_t *pt_pass_end_here(struct pt_thread *t, struct pt_pass *pass, uint16_t op,
+                                     unsigned words, int64_t ret, int err)
 {
     uint64_t now = pt_now(), dur = now - pass->begin;
     t->end = now;
@@ -223,6 +249,13 @@ PT_INLINE uint64_t *pt_pass_end(struct pt_thread *t, struct pt_pass *pass, uint1
         pt_measure_call(t, pass, dur);
     return pt_record_begin(t, pass, op, words, now, ret, err);
 }
+
+uint64_t *pt_pass_end_shared(struct pt_thread *t, struct pt_pass *pass, uint16_t op, unsigned words,
+                             int64_t ret, int err);
+
+#define pt_pass_end(t, pass, op, words, ret, err)                        \
+    (pt_is_frequent(op) ? pt_pass_end_here(t, pass, op, words, ret, err) \
+                        : pt_pass_end_shared(t, pass, op, words, ret, err))
 
 PT_INLINE void pt_count(_Atomic uint64_t *counter)
 {
@@ -239,6 +272,20 @@ PT_INLINE void pt_pass_done(struct pt_thread *t, const struct pt_pass *pass)
         pt_count(&t->ring->events);
     pt_set_phase(t, PT_PHASE_COMPUTE, 0);
 }
+
+/* Both, where pt_pass_end() gave `w`. */
+PT_INLINE void pt_pass_close_here(struct pt_thread *t, const struct pt_pass *pass,
+                                  const uint64_t *w)
+{
+    if (PT_LIKELY(w != NULL))
+        pt_pass_commit(t);
+    pt_pass_done(t, pass);
+}
+
+void pt_pass_close_shared(struct pt_thread *t, const struct pt_pass *pass, const uint64_t *w);
+
+#define pt_pass_close(t, pass, op, w) \
+    (pt_is_frequent(op) ? pt_pass_close_here(t, pass, w) : pt_pass_close_shared(t, pass, w))
 
 /*
  * Writes the short form of a record, of a call that began at `begin` and moved all of `len`

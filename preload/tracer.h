@@ -71,7 +71,6 @@ struct pt_thread {
     int below_mpi; /* depth of MPI calls we are in: calls there are the library's */
     int inner;     /* in an MPI-IO call: what comes is kept, but not the program's own */
     int writing;   /* records being written: more than one if a signal came in between */
-    int rounds;    /* through a part of the ring, as long as the watchdog keeps up */
     struct pt_ring *ring;
     unsigned char *data; /* the ring's */
     uint64_t mask;       /* its size less 1 */

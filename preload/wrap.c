@@ -561,9 +561,7 @@ static inline int64_t dir_word(int dir)
             pt_poll_kept(t);                                                                  \
             return ret;                                                                       \
         }                                                                                     \
-        if (PT_LIKELY(w != NULL))                                                             \
-            pt_pass_commit(t);                                                                \
-        pt_pass_done(t, &pass);                                                               \
+        pt_pass_close(t, &pass, PT_OP_##name, w);                                             \
         return ret;                                                                           \
     }
 
@@ -699,9 +697,9 @@ static inline int64_t dir_word(int dir)
         }                                                                                        \
         uint64_t *w = pt_pass_end(t, &pass, PT_OP_##name, PT_SHAPE_WORDS(SHAPE_##name), ret, 0); \
         if (w) {                                                                                 \
-            fields pt_pass_commit(t);                                                            \
+            fields                                                                               \
         }                                                                                        \
-        pt_pass_done(t, &pass);                                                                  \
+        pt_pass_close(t, &pass, PT_OP_##name, w);                                                \
         return ret;                                                                              \
     }
 
@@ -716,43 +714,43 @@ static inline int64_t dir_word(int dir)
  * MPI_name and PMPI_name.  Below an MPI call everything is the library's own, other MPI
  * calls too; below one of MPI-IO (`depth` is then `inner`) I/O is recorded as inner.
  */
-#define MPI_WRAPPER(name, mcls, params, args, depth, asks, names, fields, before, after, then) \
-    static int(*real_MPI_##name) params;                                                       \
-    static inline int wrap_MPI_##name params                                                   \
-    {                                                                                          \
-        struct pt_thread *t = &pt_self;                                                        \
-        struct pt_pass pass;                                                                   \
-        int64_t bytes __attribute__((unused));                                                 \
-        if (PT_UNLIKELY(!real_MPI_##name))                                                     \
-            real_MPI_##name = (int(*) params)pt_real_mpi("PMPI_" #name);                       \
-        if (!pt_thread_traced(t) || t->inner)                                                  \
-            return real_MPI_##name args;                                                       \
-        pass.cls = mcls;                                                                       \
-        pass.flags = 0;                                                                        \
-        pass.fd = 0;                                                                           \
-        before pt_pass_begin(t, &pass, PT_OP_MPI_##name, asks);                                \
-        t->depth++;                                                                            \
-        if (PT_UNLIKELY(pt_mpi.judged))                                                        \
-            pt_mpi_judged_call(t, size_MPI_##name args);                                       \
-        int ret = real_MPI_##name args;                                                        \
-        t->depth--;                                                                            \
-        after uint64_t *w = pt_pass_end(t, &pass, PT_OP_MPI_##name,                            \
-                                        PT_SHAPE_WORDS(SHAPE_MPI_##name) + names, 0, ret);     \
-        if (PT_LIKELY(w != NULL)) {                                                            \
-            fields pt_pass_commit(t);                                                          \
-        }                                                                                      \
-        then pt_pass_done(t, &pass);                                                           \
-        return ret;                                                                            \
-    }                                                                                          \
-    PT_EXPORT int MPI_##name params;                                                           \
-    PT_EXPORT int PMPI_##name params;                                                          \
-    int MPI_##name params                                                                      \
-    {                                                                                          \
-        return wrap_MPI_##name args;                                                           \
-    }                                                                                          \
-    int PMPI_##name params                                                                     \
-    {                                                                                          \
-        return wrap_MPI_##name args;                                                           \
+#define MPI_WRAPPER(name, mcls, params, args, depth, asks, names, fields, before, after, then)  \
+    static int(*real_MPI_##name) params;                                                        \
+    static inline int wrap_MPI_##name params                                                    \
+    {                                                                                           \
+        struct pt_thread *t = &pt_self;                                                         \
+        struct pt_pass pass;                                                                    \
+        int64_t bytes __attribute__((unused));                                                  \
+        if (PT_UNLIKELY(!real_MPI_##name))                                                      \
+            real_MPI_##name = (int(*) params)pt_real_mpi("PMPI_" #name);                        \
+        if (!pt_thread_traced(t) || t->inner)                                                   \
+            return real_MPI_##name args;                                                        \
+        pass.cls = mcls;                                                                        \
+        pass.flags = 0;                                                                         \
+        pass.fd = 0;                                                                            \
+        before pt_pass_begin_by(here, t, &pass, PT_OP_MPI_##name, asks);                        \
+        t->depth++;                                                                             \
+        if (PT_UNLIKELY(pt_mpi.judged))                                                         \
+            pt_mpi_judged_call(t, size_MPI_##name args);                                        \
+        int ret = real_MPI_##name args;                                                         \
+        t->depth--;                                                                             \
+        after uint64_t *w = pt_pass_end_here(t, &pass, PT_OP_MPI_##name,                        \
+                                             PT_SHAPE_WORDS(SHAPE_MPI_##name) + names, 0, ret); \
+        if (PT_LIKELY(w != NULL)) {                                                             \
+            fields pt_pass_commit(t);                                                           \
+        }                                                                                       \
+        then pt_pass_done(t, &pass);                                                            \
+        return ret;                                                                             \
+    }                                                                                           \
+    PT_EXPORT int MPI_##name params;                                                            \
+    PT_EXPORT int PMPI_##name params;                                                           \
+    int MPI_##name params                                                                       \
+    {                                                                                           \
+        return wrap_MPI_##name args;                                                            \
+    }                                                                                           \
+    int PMPI_##name params                                                                      \
+    {                                                                                           \
+        return wrap_MPI_##name args;                                                            \
     }
 
 #define IN_VAIN(name, success, fields)             \
