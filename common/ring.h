@@ -26,7 +26,7 @@
 #include "common/trace.h"
 
 #define PT_MEMORY_MAGIC   0x50545348u /* PTSH */
-#define PT_MEMORY_VERSION 5
+#define PT_MEMORY_VERSION 6
 #define PT_FILTERS_SIZE   8192 /* bytes, of files */
 #define PT_PROGRAMS_SIZE  2048 /* bytes, of programs */
 #define PT_MAX_SLOTS      4096 /* threads at a time on one host */
@@ -134,6 +134,12 @@ struct pt_ring {
 
     /* written by the watchdog */
     _Alignas(64) _Atomic uint64_t tail;
+
+    /*
+     * Written by both: for so long (in the units of pt_memory.tsc) the thread is to keep its CPU
+     * where MPI, waiting, would give it away; the tracer takes it back when that is over.
+     */
+    _Atomic uint64_t linger;
 
     /* written by both: futex, enum pt_hold_word */
     _Alignas(64) _Atomic uint32_t hold;

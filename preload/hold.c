@@ -2,12 +2,13 @@
 
 #include <errno.h>
 #include <linux/futex.h>
+#include <sched.h>
 #include <time.h>
 
 #include "common/spec.h"
+#include "preload/hand.h"
 #include "preload/process.h"
 #include "preload/sys.h"
-#include "preload/tracer.h"
 
 int pt_watchdog_alive(void)
 {
@@ -78,4 +79,38 @@ uint64_t pt_hold(struct pt_thread *t, uint16_t op)
     if (atomic_exchange(&ring->hold, PT_HOLD_NONE) == PT_HOLD_ASKED)
         t->hold_next = UINT64_MAX; /* nobody answers: this thread does not ask again */
     return pt_monotonic() - from;
+}
+
+/* ---- while another is held -------------------------------------------------------------- */
+
+DECLARE(sched_yield);
+
+/*
+ * MPI libraries that share cores yield whenever they have looked around in vain.  Beside programs
+ * that use all CPU they can get, they then look around once in many milliseconds, and the
+ * watchdog does not learn for seconds whether they wait.  So it asks for a moment of their time.
+ */
+static int lingers(struct pt_thread *t)
+{
+    uint64_t wanted = atomic_load_explicit(&t->ring->linger, memory_order_relaxed);
+    if (PT_LIKELY(!wanted)) {
+        t->linger_until = 0;
+        return 0;
+    }
+    uint64_t now = pt_now();
+    if (!t->linger_until)
+        t->linger_until = now + wanted;
+    if (now < t->linger_until)
+        return 1;
+    t->linger_until = 0;
+    atomic_store(&t->ring->linger, 0);
+    return 0;
+}
+
+PT_EXPORT int sched_yield(void)
+{
+    struct pt_thread *t = &pt_self;
+    if (t->state == PT_THREAD_READY && (t->below_mpi || t->inner) && !pt_vforked && lingers(t))
+        return 0;
+    return REAL(sched_yield)();
 }

@@ -216,6 +216,12 @@ static void hear_look(struct wd_judge *j, const void *payload, size_t len)
         wd_looks_restart(j->looks);
 }
 
+static void stop_looking(struct wd_judge *j)
+{
+    j->looking = 0;
+    wd_looks_end(j->looks);
+}
+
 static void hear(struct wd_judge *j, uint16_t type, const void *payload, size_t len)
 {
     switch (type) {
@@ -229,7 +235,7 @@ static void hear(struct wd_judge *j, uint16_t type, const void *payload, size_t 
         hear_result(j, payload, len);
         break;
     case WD_SAY_END:
-        j->looking = 0;
+        stop_looking(j);
         break;
     default:
         break;
@@ -257,7 +263,7 @@ void wd_judge_open(struct wd_judge *j)
 static void close_down(struct wd_judge *j)
 {
     j->closed = 1;
-    j->looking = 0;
+    stop_looking(j);
     if (j->referee)
         wd_referee_close(j->referee);
     for (struct wd_proc *proc = j->wd->procs; proc; proc = proc->next)

@@ -199,6 +199,12 @@ static void may_sleep_from(struct look *before, const struct look *now)
     before->sleep_slices = now->slices;
 }
 
+/* The CPU time in which it would have noticed what it waits for. */
+static uint64_t enough_cpu(const struct look *now)
+{
+    return ENOUGH_CPU_NS + now->moving / COPY_RATE;
+}
+
 static int is_stuck(struct look *before, const struct look *now, int several_hosts)
 {
     before->slept = 0;
@@ -206,7 +212,7 @@ static int is_stuck(struct look *before, const struct look *now, int several_hos
         return now->polls - before->polls >= ENOUGH_POLLS;
     if (!is_waiting(now) || (several_hosts && now->when - before->when < now->moving * NET_NS))
         return 0;
-    if (now->cpu - before->cpu >= ENOUGH_CPU_NS + now->moving / COPY_RATE)
+    if (now->cpu - before->cpu >= enough_cpu(now))
         return 1;
     before->slept = slept_throughout(before, now);
     may_sleep_from(before, now);
@@ -236,6 +242,18 @@ static int may_wait(const struct wd *wd, const struct look *now)
     if (wd->spec.compute_max || wd->spec.call_max)
         return now->phase != PT_PHASE_HELD;
     return is_waiting(now);
+}
+
+/*
+ * It waits awake and has not yet had the CPU time that it has to show: it may be giving its CPU
+ * away all the time.  Nobody has anything else to do now.
+ */
+static void ask_to_linger(const struct wd *wd, const struct look *before, const struct look *now)
+{
+    uint64_t used = now->cpu - before->cpu, enough = enough_cpu(now);
+    _Atomic uint64_t *linger = &now->node->ring->linger;
+    if (now->phase != PT_PHASE_COMPUTE && used < enough && !atomic_load(linger))
+        atomic_store(linger, wd_clock_ticks(&wd->clock, enough - used));
 }
 
 /* ---- all of them -------------------------------------------------------------------------------
@@ -323,7 +341,12 @@ static enum wd_rest compare(struct wd_looks *l)
         if (l->state[i] == PT_STATE_BUSY)
             rest = WD_QUIET;
     }
-    return rest == WD_REST ? check_sleepers(l) : rest;
+    if (rest == WD_REST)
+        return check_sleepers(l);
+    for (size_t i = 0; i < l->nnow; i++)
+        if (l->state[i] == PT_STATE_BUSY)
+            ask_to_linger(l->wd, &l->before[i], &l->now[i]);
+    return rest;
 }
 
 enum wd_rest wd_looks_take(struct wd_looks *l, const struct wd_node *except)
@@ -355,6 +378,13 @@ const struct pt_hold_peer *wd_looks_peers(struct wd_looks *l, size_t *n)
             l->state[i],
         };
     return l->peers;
+}
+
+void wd_looks_end(struct wd_looks *l)
+{
+    for (const struct wd_proc *proc = l->wd->procs; proc; proc = proc->next)
+        for (const struct wd_node *node = proc->nodes; node; node = node->next)
+            atomic_store(&node->ring->linger, 0);
 }
 
 uint64_t wd_looks_progress(const struct wd *wd, const struct wd_node *except)

@@ -26,6 +26,9 @@ void wd_looks_destroy(struct wd_looks *l);
 /* Forgets the snapshot: the next look takes one. */
 void wd_looks_restart(struct wd_looks *l);
 
+/* There will be no more looks for a while: nobody is asked for anything any more. */
+void wd_looks_end(struct wd_looks *l);
+
 enum wd_rest {
     WD_BUSY,  /* somebody has moved or is at work */
     WD_QUIET, /* nobody has moved since the snapshot, but not all are known to be stuck */

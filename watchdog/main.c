@@ -23,16 +23,17 @@
 
 #include "watchdog/watchdog.h"
 
-/* How often the rings are looked at when nobody rings the bell: very much is going on, much, nothing.
+/* How often the rings are looked at when nobody rings the bell: very much is going on, much,
+ * nothing.
  */
 #define DRAIN_AT_ONCE_MS 2
 #define DRAIN_SOON_MS    5
 #define DRAIN_MS         100
 #define DRAIN_VERY_MANY  1024 /* events in between that are very much */
 #define DRAIN_MANY       256  /* much */
-#define FLUSH_NS      1000000000u
-#define WAIT_NS       1000000000u /* how often the plugin is asked to wait for other hosts */
-#define TICK_NS       200000      /* how often a held node is judged */
+#define FLUSH_NS         1000000000u
+#define WAIT_NS          1000000000u /* how often the plugin is asked to wait for other hosts */
+#define TICK_NS          200000      /* how often a held node is judged */
 
 static struct wd wd;
 

@@ -178,6 +178,7 @@ void wd_clock_anchor(struct wd_clock *clock);
 /* A record's time as CLOCK_MONOTONIC, and a duration; ns. */
 uint64_t wd_clock_time(const struct wd_clock *clock, uint64_t ticks);
 uint64_t wd_clock_span(const struct wd_clock *clock, uint64_t ticks);
+uint64_t wd_clock_ticks(const struct wd_clock *clock, uint64_t ns);
 
 /* ---- bell.c ---------------------------------------------------------------- */
 
