@@ -103,6 +103,11 @@ enum pt_phase {
     PT_PHASE_INSIDE, /* in an I/O that may itself wait for others, as MPI's collective ones */
 };
 
+/* A request to linger: its number, and the CPU time in microseconds. */
+#define PT_LINGER(number, us) ((uint64_t)(number) << 32 | (uint32_t)(us))
+#define PT_LINGER_NUMBER(w)   ((uint32_t)((w) >> 32))
+#define PT_LINGER_US(w)       ((uint32_t)(w))
+
 #define PT_PHASE_WORD(phase, op) ((uint32_t)(phase) << 16 | (uint32_t)(op))
 #define PT_PHASE_OF(word)        ((word) >> 16)
 
@@ -124,6 +129,7 @@ struct pt_ring {
     _Atomic uint32_t state;    /* enum pt_slot_state */
     _Atomic uint64_t transfer; /* bytes of the largest message so far that MPI may be moving */
     _Atomic uint64_t polls;    /* unsuccessful ones that have returned: no progress */
+    _Atomic uint32_t lingered; /* the last request that it has complied with */
     /*
      * 1 + the head for which the record at pt_ring_pending() holds: polls that have not come to
      * an end.  Whatever is published later takes their place.
@@ -136,8 +142,8 @@ struct pt_ring {
     _Alignas(64) _Atomic uint64_t tail;
 
     /*
-     * Written by both: for so long (in the units of pt_memory.tsc) the thread is to keep its CPU
-     * where MPI, waiting, would give it away; the tracer takes it back when that is over.
+     * PT_LINGER: the thread is to keep its CPU where MPI, waiting, would give it away, until it
+     * has used so much of it; 0: it may do as it likes.
      */
     _Atomic uint64_t linger;
 

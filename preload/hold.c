@@ -85,25 +85,41 @@ uint64_t pt_hold(struct pt_thread *t, uint16_t op)
 
 DECLARE(sched_yield);
 
+#define ENOUGH_LOOKS 32 /* some things an MPI library looks at only every few times */
+
+static uint64_t ticks_of(uint64_t ns)
+{
+    return pt_ticks.tsc ? (ns << 32) / pt_ticks.mult : ns;
+}
+
 /*
  * MPI libraries that share cores yield whenever they have looked around in vain.  Beside programs
  * that use all CPU they can get, they then look around once in many milliseconds, and the
- * watchdog does not learn for seconds whether they wait.  So it asks for a moment of their time.
+ * watchdog does not learn for seconds whether they wait.  So it asks for a moment of their time,
+ * and is told when that was spent on nothing but looking around.
  */
 static int lingers(struct pt_thread *t)
 {
-    uint64_t wanted = atomic_load_explicit(&t->ring->linger, memory_order_relaxed);
-    if (PT_LIKELY(!wanted)) {
-        t->linger_until = 0;
+    uint64_t wanted = atomic_load_explicit(&t->ring->linger, memory_order_acquire);
+    uint32_t number = PT_LINGER_NUMBER(wanted);
+    uint64_t enough = PT_LINGER_US(wanted) * 1000ul, used;
+    if (!wanted || number == atomic_load_explicit(&t->ring->lingered, memory_order_relaxed))
         return 0;
-    }
-    uint64_t now = pt_now();
-    if (!t->linger_until)
-        t->linger_until = now + wanted;
-    if (now < t->linger_until)
+    if (number != t->linger.number) {
+        t->linger.number = number;
+        t->linger.looks = 0;
+        t->linger.cpu = pt_cpu_clock();
+        t->linger.until = pt_now() + ticks_of(enough);
         return 1;
-    t->linger_until = 0;
-    atomic_store(&t->ring->linger, 0);
+    }
+    if (++t->linger.looks < ENOUGH_LOOKS || pt_now() < t->linger.until)
+        return 1;
+    used = pt_cpu_clock() - t->linger.cpu;
+    if (used < enough) { /* others had the CPU meanwhile */
+        t->linger.until = pt_now() + ticks_of(enough - used);
+        return 1;
+    }
+    atomic_store_explicit(&t->ring->lingered, number, memory_order_release);
     return 0;
 }
 

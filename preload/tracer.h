@@ -85,8 +85,12 @@ struct pt_thread {
     uint64_t bell;       /* a power of two: after so many bytes the watchdog is called */
     struct pt_open open[PT_MAX_OPEN]; /* the records being written, the outermost first */
     uint64_t cpu_at;                  /* the CPU clock when it was read last */
-    uint64_t linger_until;            /* as ring->linger has asked for; 0: it has not */
-    uint64_t ready;                   /* so many bytes of the ring have their pages in place */
+    struct {                          /* see hold.c */
+        uint32_t number;              /* of the request */
+        unsigned looks;               /* so many since then */
+        uint64_t cpu, until; /* the CPU clock at its beginning, the end if we keep the CPU */
+    } linger;
+    uint64_t ready; /* so many bytes of the ring have their pages in place */
     const struct pt_plan_entry *plan, *plan_end; /* the holds after that, if there is a plan */
     struct {                                     /* polls that are not over: poll.c */
         uint16_t op;                             /* of the first */

@@ -84,11 +84,6 @@ uint64_t wd_clock_span(const struct wd_clock *clock, uint64_t ticks)
     return clock->tsc ? (uint64_t)((unsigned __int128)ticks * clock->mult >> 32) : ticks;
 }
 
-uint64_t wd_clock_ticks(const struct wd_clock *clock, uint64_t ns)
-{
-    return clock->tsc ? (uint64_t)(((unsigned __int128)ns << 32) / clock->mult) : ns;
-}
-
 uint64_t wd_clock_time(const struct wd_clock *clock, uint64_t ticks)
 {
     if (!clock->tsc)

@@ -210,10 +210,10 @@ static void hear_look(struct wd_judge *j, const void *payload, size_t len)
         return;
     memcpy(&j->look, payload, sizeof(j->look));
     j->looking = 1;
-    if (j->look.kind == WD_LOOK_NOW)
-        take_look(j);
-    else
+    if (j->look.kind != WD_LOOK_NOW)
         wd_looks_restart(j->looks);
+    if (j->look.kind != WD_LOOK_GATHER) /* at the beginning of a hold others may still be moving */
+        take_look(j);
 }
 
 static void stop_looking(struct wd_judge *j)

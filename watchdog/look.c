@@ -11,7 +11,7 @@
 #include "watchdog/look.h"
 #include "watchdog/watchdog.h"
 
-#define ENOUGH_CPU_NS 300000 /* a spinning MPI library looks around every few microseconds */
+#define ENOUGH_CPU_NS 150000 /* a spinning MPI library looks around every few microseconds */
 #define ENOUGH_POLLS  2      /* one of them began after the snapshot */
 #define SMALL_BYTES   65536  /* a message that is moved in no time */
 #define COPY_RATE     2      /* bytes a ns: who moves a large one uses CPU as who waits for it */
@@ -29,6 +29,12 @@ struct look {
      */
     uint64_t sleep_cpu, sleep_slices;
     int slept;
+    /*
+     * Of the snapshot, too: its number, and whether `cpu` is from after it.  The kernel
+     * accounts for a running thread only now and then, so what it says first may be too little.
+     */
+    uint32_t number;
+    int cpu_known;
 };
 
 struct wd_looks {
@@ -37,6 +43,7 @@ struct wd_looks {
     enum pt_hold_state *state; /* of those of `now` */
     struct pt_hold_peer *peers;
     size_t nbefore, nnow, room;
+    uint32_t number; /* of the last snapshot of a node, never 0 */
 };
 
 struct wd_looks *wd_looks_create(struct wd *wd)
@@ -73,7 +80,9 @@ void wd_node_forget_thread(struct wd_node *node)
         close(node->sched_fd);
     if (node->wchan_fd >= 0)
         close(node->wchan_fd);
-    node->stat_fd = node->sched_fd = node->wchan_fd = -1;
+    if (node->status_fd >= 0)
+        close(node->status_fd);
+    node->stat_fd = node->sched_fd = node->wchan_fd = node->status_fd = -1;
 }
 
 /* Reads a file of the thread's directory in /proc, which stays open; -1 if it is gone. */
@@ -109,6 +118,22 @@ static int is_asleep(struct wd_node *node)
         return 0;
     const char *state = strrchr(buf, ')'); /* the program's name may hold anything */
     return state && state[1] == ' ' && state[2] == 'S';
+}
+
+/* How often the thread has left a CPU. */
+static int read_switches(struct wd_node *node, uint64_t *switches)
+{
+    static const char key[] = "\nvoluntary_ctxt_switches:";
+    char buf[4096];
+    uint64_t by_itself, by_others;
+    if (read_proc(node, &node->status_fd, "status", buf, sizeof(buf)) < 0)
+        return -1;
+    const char *at = strstr(buf, key);
+    if (!at || sscanf(at + sizeof(key) - 1, "%lu nonvoluntary_ctxt_switches: %lu", &by_itself,
+                      &by_others) != 2)
+        return -1;
+    *switches = by_itself + by_others;
+    return 0;
 }
 
 /* The thread that is in the ring now: draining may not have come so far. */
@@ -199,10 +224,39 @@ static void may_sleep_from(struct look *before, const struct look *now)
     before->sleep_slices = now->slices;
 }
 
+/*
+ * Who has come to a CPU as often as at the snapshot, and left one once less, was there all the
+ * time.  The kernel keeps both numbers at once, but the CPU time of who runs only at its ticks.
+ */
+static int ran_throughout(const struct look *before, const struct look *now)
+{
+    uint64_t switches;
+    return now->slices == before->slices && !read_switches(now->node, &switches) &&
+           switches + 1 == now->slices;
+}
+
 /* The CPU time in which it would have noticed what it waits for. */
 static uint64_t enough_cpu(const struct look *now)
 {
     return ENOUGH_CPU_NS + now->moving / COPY_RATE;
+}
+
+/* Has it used that much since the snapshot? */
+static int has_used_enough(struct look *before, const struct look *now)
+{
+    if (now->when - before->when >= enough_cpu(now) && ran_throughout(before, now))
+        return 1;
+    if (!before->cpu_known) {
+        before->cpu_known = now->cpu != before->cpu;
+        before->cpu = now->cpu;
+        return 0;
+    }
+    return now->cpu - before->cpu >= enough_cpu(now);
+}
+
+static int has_lingered(const struct look *before)
+{
+    return atomic_load(&before->node->ring->lingered) == before->number;
 }
 
 static int is_stuck(struct look *before, const struct look *now, int several_hosts)
@@ -212,7 +266,7 @@ static int is_stuck(struct look *before, const struct look *now, int several_hos
         return now->polls - before->polls >= ENOUGH_POLLS;
     if (!is_waiting(now) || (several_hosts && now->when - before->when < now->moving * NET_NS))
         return 0;
-    if (now->cpu - before->cpu >= enough_cpu(now))
+    if (has_used_enough(before, now) || has_lingered(before))
         return 1;
     before->slept = slept_throughout(before, now);
     may_sleep_from(before, now);
@@ -242,18 +296,6 @@ static int may_wait(const struct wd *wd, const struct look *now)
     if (wd->spec.compute_max || wd->spec.call_max)
         return now->phase != PT_PHASE_HELD;
     return is_waiting(now);
-}
-
-/*
- * It waits awake and has not yet had the CPU time that it has to show: it may be giving its CPU
- * away all the time.  Nobody has anything else to do now.
- */
-static void ask_to_linger(const struct wd *wd, const struct look *before, const struct look *now)
-{
-    uint64_t used = now->cpu - before->cpu, enough = enough_cpu(now);
-    _Atomic uint64_t *linger = &now->node->ring->linger;
-    if (now->phase != PT_PHASE_COMPUTE && used < enough && !atomic_load(linger))
-        atomic_store(linger, wd_clock_ticks(&wd->clock, enough - used));
 }
 
 /* ---- all of them -------------------------------------------------------------------------------
@@ -304,13 +346,20 @@ static int everybody_is_here(const struct wd *wd)
     return wd_ranks_joined(wd) + wd_tasks_unseen(wd) >= (size_t)wd->opt.ntasks;
 }
 
+static void take_snapshot_of(struct wd_looks *l, size_t i)
+{
+    struct look *before = &l->before[i];
+    *before = l->now[i];
+    may_sleep_from(before, before);
+    l->number += 1 + (l->number == UINT32_MAX);
+    before->number = l->number;
+    l->state[i] = PT_STATE_BUSY;
+}
+
 static void take_snapshot(struct wd_looks *l)
 {
-    for (size_t i = 0; i < l->nnow; i++) {
-        l->state[i] = PT_STATE_BUSY;
-        may_sleep_from(&l->now[i], &l->now[i]);
-    }
-    memcpy(l->before, l->now, l->nnow * sizeof(*l->now));
+    for (size_t i = 0; i < l->nnow; i++)
+        take_snapshot_of(l, i);
     l->nbefore = l->nnow;
 }
 
@@ -320,9 +369,7 @@ static enum wd_rest check_sleepers(struct wd_looks *l)
     enum wd_rest rest = WD_REST;
     for (size_t i = 0; i < l->nnow; i++)
         if (l->before[i].slept && !slept_throughout(&l->before[i], &l->now[i])) {
-            l->before[i] = l->now[i];
-            may_sleep_from(&l->before[i], &l->now[i]);
-            l->state[i] = PT_STATE_BUSY;
+            take_snapshot_of(l, i);
             rest = WD_QUIET;
         }
     return rest;
@@ -341,15 +388,27 @@ static enum wd_rest compare(struct wd_looks *l)
         if (l->state[i] == PT_STATE_BUSY)
             rest = WD_QUIET;
     }
-    if (rest == WD_REST)
-        return check_sleepers(l);
-    for (size_t i = 0; i < l->nnow; i++)
-        if (l->state[i] == PT_STATE_BUSY)
-            ask_to_linger(l->wd, &l->before[i], &l->now[i]);
-    return rest;
+    return rest == WD_REST ? check_sleepers(l) : rest;
 }
 
-enum wd_rest wd_looks_take(struct wd_looks *l, const struct wd_node *except)
+/*
+ * Who waits awake may be giving its CPU away all the time, and never show that it has used some.
+ * When all wait, nobody has anything else to do.
+ */
+static void ask_to_linger(struct wd_looks *l)
+{
+    for (size_t i = 0; i < l->nnow; i++)
+        if (!is_waiting(&l->now[i]))
+            return;
+    for (size_t i = 0; i < l->nnow; i++) {
+        _Atomic uint64_t *linger = &l->now[i].node->ring->linger;
+        uint32_t number = l->before[i].number;
+        if (l->state[i] == PT_STATE_BUSY && PT_LINGER_NUMBER(atomic_load(linger)) != number)
+            atomic_store(linger, PT_LINGER(number, enough_cpu(&l->now[i]) / 1000));
+    }
+}
+
+static enum wd_rest take(struct wd_looks *l, const struct wd_node *except)
 {
     if (look_around(l, except) || !everybody_is_here(l->wd)) {
         l->nbefore = 0;
@@ -365,6 +424,14 @@ enum wd_rest wd_looks_take(struct wd_looks *l, const struct wd_node *except)
         rest = WD_BUSY;
     if (rest == WD_BUSY) /* whatever it did may move the others */
         take_snapshot(l);
+    return rest;
+}
+
+enum wd_rest wd_looks_take(struct wd_looks *l, const struct wd_node *except)
+{
+    enum wd_rest rest = take(l, except);
+    if (rest != WD_REST)
+        ask_to_linger(l);
     return rest;
 }
 

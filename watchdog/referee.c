@@ -173,7 +173,7 @@ static void next_step(struct wd_referee *r)
 {
     if (!r->active || !all_answered(r))
         return;
-    if (r->kind == WD_LOOK_GATHER && r->conf.nhosts > 1)
+    if (r->kind == WD_LOOK_GATHER)
         look(r, WD_LOOK_CONFIRM);
     else
         finish(r, r->kind == WD_LOOK_NOW);

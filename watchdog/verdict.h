@@ -13,8 +13,9 @@
  *   referee  END      to the others: stop looking
  *   judge    GONE     the held node has ended
  *
- * Two rounds: a message that is on its way between two hosts while the first one is
- * answered moves somebody before the second.  Integers are little-endian, as on all
+ * Two rounds: a message that is on its way while the first one is answered, between two hosts or
+ * from a node to one that was seen to wait before it was sent, moves somebody before the
+ * second.  Integers are little-endian, as on all
  * processors that the tracer knows.
  */
 #ifndef PT_VERDICT_H

@@ -48,21 +48,21 @@ struct wd_node {
     int32_t tid;
     struct pt_ring *ring;
     uint32_t slot;
-    uint32_t id;                     /* in the run file */
-    uint64_t tail;                   /* our own: the shared one is only for the tracer to read */
-    uint64_t events;                 /* written */
-    uint64_t last_end;               /* of the last event drained, ns */
-    uint64_t last_ticks;             /* the same, as the records have it */
-    uint64_t last_busy;              /* the same, sleeps not counted */
-    int announced;                   /* to the run file */
-    int silent;                      /* it came after recording has ended: not in the file */
-    uint64_t unwritten;              /* events since then */
-    uint64_t lost;                   /* events that were dropped, in all of the ring's life */
-    int ended;                       /* it has said so, and nothing came since */
-    uint64_t end, end_cpu;           /* when, and the CPU time in the gap before; ns */
-    uint64_t asked;                  /* since when it wants to be held, 0: it does not */
-    int stat_fd, sched_fd, wchan_fd; /* of /proc, opened when needed; -1: not yet */
-    int32_t looked_at;               /* thread id of those */
+    uint32_t id;           /* in the run file */
+    uint64_t tail;         /* our own: the shared one is only for the tracer to read */
+    uint64_t events;       /* written */
+    uint64_t last_end;     /* of the last event drained, ns */
+    uint64_t last_ticks;   /* the same, as the records have it */
+    uint64_t last_busy;    /* the same, sleeps not counted */
+    int announced;         /* to the run file */
+    int silent;            /* it came after recording has ended: not in the file */
+    uint64_t unwritten;    /* events since then */
+    uint64_t lost;         /* events that were dropped, in all of the ring's life */
+    int ended;             /* it has said so, and nothing came since */
+    uint64_t end, end_cpu; /* when, and the CPU time in the gap before; ns */
+    uint64_t asked;        /* since when it wants to be held, 0: it does not */
+    int stat_fd, sched_fd, wchan_fd, status_fd; /* of /proc, opened when needed; -1: not yet */
+    int32_t looked_at;                          /* thread id of those */
 };
 
 struct wd_proc {
@@ -178,7 +178,6 @@ void wd_clock_anchor(struct wd_clock *clock);
 /* A record's time as CLOCK_MONOTONIC, and a duration; ns. */
 uint64_t wd_clock_time(const struct wd_clock *clock, uint64_t ticks);
 uint64_t wd_clock_span(const struct wd_clock *clock, uint64_t ticks);
-uint64_t wd_clock_ticks(const struct wd_clock *clock, uint64_t ns);
 
 /* ---- bell.c ---------------------------------------------------------------- */
 
