@@ -72,29 +72,37 @@ void wd_looks_restart(struct wd_looks *l)
 
 /* ---- one thread ------------------------------------------------------------------------- */
 
+void wd_node_no_thread(struct wd_node *node)
+{
+    for (int i = 0; i < WD_PROC_FILES; i++)
+        node->proc_fd[i] = -1;
+}
+
 void wd_node_forget_thread(struct wd_node *node)
 {
-    if (node->stat_fd >= 0)
-        close(node->stat_fd);
-    if (node->sched_fd >= 0)
-        close(node->sched_fd);
-    if (node->wchan_fd >= 0)
-        close(node->wchan_fd);
-    if (node->status_fd >= 0)
-        close(node->status_fd);
-    node->stat_fd = node->sched_fd = node->wchan_fd = node->status_fd = -1;
+    for (int i = 0; i < WD_PROC_FILES; i++)
+        if (node->proc_fd[i] >= 0)
+            close(node->proc_fd[i]);
+    wd_node_no_thread(node);
 }
 
 /* Reads a file of the thread's directory in /proc, which stays open; -1 if it is gone. */
-static ssize_t read_proc(struct wd_node *node, int *fd, const char *what, char *buf, size_t size)
+static ssize_t read_proc(struct wd_node *node, enum wd_proc_file file, char *buf, size_t size)
 {
+    static const char *const names[] = {
+        [WD_PROC_STAT] = "stat",
+        [WD_PROC_SCHEDSTAT] = "schedstat",
+        [WD_PROC_WCHAN] = "wchan",
+        [WD_PROC_STATUS] = "status",
+    };
     char path[64];
     int32_t tid = atomic_load(&node->ring->tid);
     if (node->looked_at != tid)
         wd_node_forget_thread(node);
     node->looked_at = tid;
+    int *fd = &node->proc_fd[file];
     if (*fd < 0) {
-        snprintf(path, sizeof(path), "/proc/%d/task/%d/%s", node->proc->pid, tid, what);
+        snprintf(path, sizeof(path), "/proc/%d/task/%d/%s", node->proc->pid, tid, names[file]);
         *fd = open(path, O_RDONLY | O_CLOEXEC);
     }
     ssize_t n = *fd < 0 ? -1 : pread(*fd, buf, size - 1, 0);
@@ -106,7 +114,7 @@ static int read_times(struct look *look)
 {
     char buf[128];
     struct wd_node *node = look->node;
-    if (read_proc(node, &node->sched_fd, "schedstat", buf, sizeof(buf)) < 0)
+    if (read_proc(node, WD_PROC_SCHEDSTAT, buf, sizeof(buf)) < 0)
         return -1;
     return sscanf(buf, "%lu %lu %lu", &look->cpu, &look->delay, &look->slices) == 3 ? 0 : -1;
 }
@@ -114,7 +122,7 @@ static int read_times(struct look *look)
 static int is_asleep(struct wd_node *node)
 {
     char buf[512];
-    if (read_proc(node, &node->stat_fd, "stat", buf, sizeof(buf)) < 0)
+    if (read_proc(node, WD_PROC_STAT, buf, sizeof(buf)) < 0)
         return 0;
     const char *state = strrchr(buf, ')'); /* the program's name may hold anything */
     return state && state[1] == ' ' && state[2] == 'S';
@@ -126,7 +134,7 @@ static int read_switches(struct wd_node *node, uint64_t *switches)
     static const char key[] = "\nvoluntary_ctxt_switches:";
     char buf[4096];
     uint64_t by_itself, by_others;
-    if (read_proc(node, &node->status_fd, "status", buf, sizeof(buf)) < 0)
+    if (read_proc(node, WD_PROC_STATUS, buf, sizeof(buf)) < 0)
         return -1;
     const char *at = strstr(buf, key);
     if (!at || sscanf(at + sizeof(key) - 1, "%lu nonvoluntary_ctxt_switches: %lu", &by_itself,
@@ -148,7 +156,7 @@ struct pt_name wd_node_present(const struct wd_node *node)
 static int sleeps_in(struct wd_node *node, const char *function)
 {
     char buf[64];
-    return is_asleep(node) && read_proc(node, &node->wchan_fd, "wchan", buf, sizeof(buf)) > 0 &&
+    return is_asleep(node) && read_proc(node, WD_PROC_WCHAN, buf, sizeof(buf)) > 0 &&
            !strncmp(buf, function, strlen(function));
 }
 

@@ -23,9 +23,7 @@
 
 #include "watchdog/watchdog.h"
 
-/* How often the rings are looked at when nobody rings the bell: very much is going on, much,
- * nothing.
- */
+/* When to look at the rings if nobody rings the bell: very much is going on, much, nothing. */
 #define DRAIN_AT_ONCE_MS 2
 #define DRAIN_SOON_MS    5
 #define DRAIN_MS         100

@@ -165,7 +165,7 @@ static void node_create(struct wd *wd, struct wd_proc *proc, uint32_t slot)
     node->slot = slot;
     node->ring = wd->rings[slot];
     node->name = proc->name;
-    node->stat_fd = node->sched_fd = node->wchan_fd = node->status_fd = -1;
+    wd_node_no_thread(node);
     struct wd_node **last = &proc->nodes;
     while (*last)
         last = &(*last)->next;

@@ -40,6 +40,9 @@ struct wd_hosts;
 struct wd_judge;
 struct wd_proc;
 
+/* What /proc tells about a thread. */
+enum wd_proc_file { WD_PROC_STAT, WD_PROC_SCHEDSTAT, WD_PROC_WCHAN, WD_PROC_STATUS, WD_PROC_FILES };
+
 /* A ring in use, and the thread whose records are being drained from it. */
 struct wd_node {
     struct wd_node *next; /* of the process */
@@ -48,21 +51,21 @@ struct wd_node {
     int32_t tid;
     struct pt_ring *ring;
     uint32_t slot;
-    uint32_t id;           /* in the run file */
-    uint64_t tail;         /* our own: the shared one is only for the tracer to read */
-    uint64_t events;       /* written */
-    uint64_t last_end;     /* of the last event drained, ns */
-    uint64_t last_ticks;   /* the same, as the records have it */
-    uint64_t last_busy;    /* the same, sleeps not counted */
-    int announced;         /* to the run file */
-    int silent;            /* it came after recording has ended: not in the file */
-    uint64_t unwritten;    /* events since then */
-    uint64_t lost;         /* events that were dropped, in all of the ring's life */
-    int ended;             /* it has said so, and nothing came since */
-    uint64_t end, end_cpu; /* when, and the CPU time in the gap before; ns */
-    uint64_t asked;        /* since when it wants to be held, 0: it does not */
-    int stat_fd, sched_fd, wchan_fd, status_fd; /* of /proc, opened when needed; -1: not yet */
-    int32_t looked_at;                          /* thread id of those */
+    uint32_t id;                /* in the run file */
+    uint64_t tail;              /* our own: the shared one is only for the tracer to read */
+    uint64_t events;            /* written */
+    uint64_t last_end;          /* of the last event drained, ns */
+    uint64_t last_ticks;        /* the same, as the records have it */
+    uint64_t last_busy;         /* the same, sleeps not counted */
+    int announced;              /* to the run file */
+    int silent;                 /* it came after recording has ended: not in the file */
+    uint64_t unwritten;         /* events since then */
+    uint64_t lost;              /* events that were dropped, in all of the ring's life */
+    int ended;                  /* it has said so, and nothing came since */
+    uint64_t end, end_cpu;      /* when, and the CPU time in the gap before; ns */
+    uint64_t asked;             /* since when it wants to be held, 0: it does not */
+    int proc_fd[WD_PROC_FILES]; /* opened when needed; -1: not yet */
+    int32_t looked_at;          /* thread id of those */
 };
 
 struct wd_proc {
@@ -277,8 +280,9 @@ int wd_strangers(const struct wd *wd);
 
 /* The thread that writes into the node's ring now, which may be ahead of node->name. */
 struct pt_name wd_node_present(const struct wd_node *node);
-/* Closes what was opened to look at the node's thread. */
+/* Closes what was opened to look at the node's thread; before that, of a new node: nothing was. */
 void wd_node_forget_thread(struct wd_node *node);
+void wd_node_no_thread(struct wd_node *node);
 
 /* ---- judge.c ---------------------------------------------------------------- */
 
