@@ -52,7 +52,7 @@ static inline void pass_end_open(struct pt_thread *t, struct pt_pass *pass, uint
                                  int err, int64_t dir, const char *path, int64_t flags,
                                  int64_t mode)
 {
-    uint64_t *begun = pt_pass_end(t, pass, op, 7 + pt_string_words(path), fd, err), *w = begun;
+    uint64_t *w = pt_pass_end(t, pass, op, 7 + pt_string_words(path), fd, err);
     if (w) {
         *w++ = (uint64_t)dir;
         w = pt_put_string(w, path);
@@ -60,7 +60,7 @@ static inline void pass_end_open(struct pt_thread *t, struct pt_pass *pass, uint
         *w++ = (uint64_t)mode;
         pt_put_ident(w, pass);
     }
-    pt_pass_close(t, pass, op, begun);
+    pt_pass_close(t, pass, op, w);
 }
 
 #define FIELDS(...)                                                 \

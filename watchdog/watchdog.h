@@ -280,9 +280,10 @@ int wd_strangers(const struct wd *wd);
 
 /* The thread that writes into the node's ring now, which may be ahead of node->name. */
 struct pt_name wd_node_present(const struct wd_node *node);
-/* Closes what was opened to look at the node's thread; before that, of a new node: nothing was. */
-void wd_node_forget_thread(struct wd_node *node);
+/* A new node: nothing has been opened to look at its thread. */
 void wd_node_no_thread(struct wd_node *node);
+/* Closes what has. */
+void wd_node_forget_thread(struct wd_node *node);
 
 /* ---- judge.c ---------------------------------------------------------------- */
 
