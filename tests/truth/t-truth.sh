@@ -258,6 +258,10 @@ prove() {
 main() {
     local name turn work wrong failed=0 proven=0
     parse_options "$@"
+    # The hosts share one kernel's CPUs.
+    if ((hosts)) && [[ -z ${PT_ONE_CPU_GROUP:-} ]]; then
+        exec "$top_srcdir/tools/one-cpu-group" "$0" "$@"
+    fi
     prepare
     for ((turn = 1; turn <= repeat; turn++)); do
         for name in $(chosen); do
