@@ -47,13 +47,14 @@ refuse() {
     [[ $message == *$pattern* ]] || fail "$what: message was: $message"
 }
 
-# on DIR COMMAND...: run a command on the cluster in DIR.
+# on DIR COMMAND...: run a command on the cluster in DIR, for $on_seconds at most.
+on_seconds=30
 on() {
     local dir=$1
     shift
     (
         eval "$("$ptcluster" env -d "$dir")"
-        timeout -k 2 30 "$@"
+        timeout -k 2 "$on_seconds" "$@"
     )
 }
 

@@ -69,6 +69,7 @@ thread-late     truth_thread  exact  no    -                             -
 thread-mutex    truth_thread  merge  yes   -                             -
 omp             truth_omp     io     no    -                             -
 "
+readonly run_seconds=120
 period=1
 repeat=1
 rounds=3
@@ -143,6 +144,7 @@ prepare() {
     mkdir "$tmp/files"
     if ((hosts)); then
         need munged slurmctld slurmd srun
+        on_seconds=$run_seconds
         need_root
         "$ptcluster" start -d "$tmp/cluster" -n "$hosts" --isolated >"$tmp/start.log" 2>&1 ||
             skip "no isolated hosts here: $(tail -n 1 "$tmp/start.log")"
@@ -170,7 +172,7 @@ run() {
         return
     fi
     [[ $program != truth_mpi ]] || set -- mpirun -n "$nodes" "$@"
-    env ${environment:+"${environment[@]}"} timeout -k 2 120 "$top_builddir/watchdog/ptwatchd" \
+    env ${environment:+"${environment[@]}"} timeout -k 2 "$run_seconds" "$top_builddir/watchdog/ptwatchd" \
         --preload "$top_builddir/preload/libparatrace.so" --spec "$spec" --out "$out" -- "$@"
 }
 
