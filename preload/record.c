@@ -84,10 +84,15 @@ void pt_pass_close_shared(struct pt_thread *t, const struct pt_pass *pass, const
 
 /* ---- records ----------------------------------------------------------------------------- */
 
+#define LOOKS 100 /* without sleeping: a watchdog at work makes room in less time */
+
 /* Waits until the watchdog has made room, or is gone. */
 static int wait_for_room(struct pt_thread *t, uint64_t seen_tail)
 {
     struct timespec nap = {0, 500000};
+    pt_bell_ring();
+    for (int looks = 0; looks < LOOKS && atomic_load(&t->ring->tail) == seen_tail; looks++)
+        pt_sys(SYS_sched_yield);
     for (int naps = 1; atomic_load(&t->ring->tail) == seen_tail; naps++) {
         pt_bell_ring();
         pt_sys(SYS_nanosleep, &nap, 0);
@@ -106,7 +111,6 @@ void pt_record_ring(struct pt_thread *t)
 {
     uint64_t size = t->mask + 1, used = t->reserved & ~(uint64_t)(PT_PAGE - 1);
     t->ready = used < PT_FIRST_STEP ? PT_FIRST_STEP : used < size ? used : size;
-    t->bell = size / 2;
     t->limit = 0;
 }
 
@@ -128,12 +132,13 @@ static void make_ready(struct pt_thread *t)
 /*
  * As long as the watchdog keeps up, which looks after a few milliseconds by itself, the
  * beginning of the ring is enough: the rest is skipped, and takes no memory.  It is not called
- * for that: what it takes to wake somebody is what a thousand events take.
+ * for that: what it takes to wake somebody is what a thousand events take.  Until it has seen what
+ * was skipped there is room only up to where it is now.
  */
 static int start_over(struct pt_thread *t, uint64_t tail)
 {
     uint64_t from = t->reserved, at = from & t->mask, rest = t->mask + 1 - at;
-    if (!t->writing || t->ready < WINDOW || tail < from - at + WINDOW / 2)
+    if (!t->writing || t->ready < WINDOW || tail < from - at + WINDOW / 4 * 3)
         return 0;
     /* A signal handler may have taken a place meanwhile. */
     if (!__atomic_compare_exchange_n(&t->reserved, &from, from + rest, 0, __ATOMIC_RELAXED,
@@ -149,6 +154,16 @@ static uint64_t ready_upto(const struct pt_thread *t)
     return t->ready > t->mask ? UINT64_MAX / 2 : t->reserved - (t->reserved & t->mask) + t->ready;
 }
 
+/* There is room up to `end`: where to look again, so that the watchdog is called in time. */
+static uint64_t next_look(const struct pt_thread *t, uint64_t used, uint64_t end)
+{
+    uint64_t low = end - (t->mask + 1) / 8;
+    if (used <= low)
+        return low;
+    pt_bell_ring();
+    return end;
+}
+
 /* Looks how far the watchdog has come; 1: there is room for so many bytes. */
 static int has_room(struct pt_thread *t, uint64_t need, uint64_t *tail)
 {
@@ -160,9 +175,11 @@ static int has_room(struct pt_thread *t, uint64_t need, uint64_t *tail)
     while (t->reserved + need > ready_upto(t))
         if (!start_over(t, *tail))
             make_ready(t);
-    if (ready_upto(t) + PT_SLACK_BYTES < free_upto)
+    uint64_t used = t->reserved + need + PT_SLACK_BYTES;
+    t->limit = next_look(t, used, free_upto);
+    if (ready_upto(t) + PT_SLACK_BYTES < t->limit)
         t->limit = ready_upto(t) + PT_SLACK_BYTES;
-    return t->reserved + need + PT_SLACK_BYTES <= free_upto;
+    return used <= free_upto;
 }
 
 PT_COLD int pt_make_room(struct pt_thread *t, uint64_t need)

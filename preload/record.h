@@ -151,13 +151,11 @@ PT_INLINE void pt_pass_commit(struct pt_thread *t)
     t->open[(t->writing - 1) & (PT_MAX_OPEN - 1)].frame = NULL;
     if (PT_UNLIKELY(--t->writing))
         return;
-    uint64_t old = atomic_load_explicit(&t->ring->head, memory_order_relaxed), head;
+    uint64_t head;
     do {
         head = *(volatile uint64_t *)&t->reserved;
         atomic_store_explicit(&t->ring->head, head, memory_order_release);
     } while (PT_UNLIKELY(head != *(volatile uint64_t *)&t->reserved));
-    if (PT_UNLIKELY((old ^ head) & t->bell))
-        pt_bell_ring(); /* time to drain it */
 }
 
 /* The lines to come were last read by the watchdog, on another core. */

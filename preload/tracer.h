@@ -82,7 +82,6 @@ struct pt_thread {
     uint64_t lost;       /* events dropped since the last one written */
     uint64_t hold_next;  /* number of the next I/O to be held */
     uint64_t polls;      /* unsuccessful so far and not over, 0: none */
-    uint64_t bell;       /* a power of two: after so many bytes the watchdog is called */
     struct pt_open open[PT_MAX_OPEN]; /* the records being written, the outermost first */
     uint64_t cpu_at;                  /* the CPU clock when it was read last */
     struct {                          /* see hold.c */
