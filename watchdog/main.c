@@ -27,6 +27,7 @@
 #define DRAIN_AT_ONCE_MS 2
 #define DRAIN_SOON_MS    5
 #define DRAIN_MS         100
+#define DRAIN_YOUNG_MS   20   /* at most, while there are young processes */
 #define DRAIN_VERY_MANY  1024 /* events in between that are very much */
 #define DRAIN_MANY       256  /* much */
 #define FLUSH_NS         1000000000u
@@ -104,9 +105,10 @@ static int begin(struct pt_err *err)
         return -1;
     wd.judge = wd_judge_create(&wd);
     wd.epoll = epoll_create1(EPOLL_CLOEXEC);
+    wd.young = epoll_create1(EPOLL_CLOEXEC);
     wd.tick_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
     signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-    if (!wd.judge || wd.epoll < 0 || wd.tick_fd < 0 || signal_fd < 0 ||
+    if (!wd.judge || wd.epoll < 0 || wd.young < 0 || wd.tick_fd < 0 || signal_fd < 0 ||
         watch(wd.listen_fd, &wd.listen_fd) || watch(wd.bell_fd, &wd.bell_fd) ||
         watch(wd.tick_fd, &wd.tick_fd) || watch(signal_fd, &signal_fd) ||
         (wd.opt.control >= 0 && watch(wd.opt.control, &wd.opt.control)))
@@ -240,13 +242,16 @@ static int hear_signal(pid_t command)
 static int drain(int busy, int patience)
 {
     uint64_t before = wd.events;
+    size_t young;
+    busy |= wd_procs_young(&wd, &young) > 0; /* where one ends another may begin */
     wd_drain_all(&wd);
     uint64_t drained = wd.events - before;
     if (drained > DRAIN_VERY_MANY)
         return DRAIN_AT_ONCE_MS;
     if (busy || drained > DRAIN_MANY)
         return DRAIN_SOON_MS;
-    return patience < DRAIN_MS / 2 ? 2 * patience : DRAIN_MS;
+    int most = young ? DRAIN_YOUNG_MS : DRAIN_MS;
+    return patience < most / 2 ? 2 * patience : most;
 }
 
 static void run_until_end(pid_t command)
@@ -271,7 +276,7 @@ static void run_until_end(pid_t command)
                 wd_hosts_work(&wd);
             } else if (wd_proc_known(&wd, what)) {
                 wd_proc_ended(&wd, what);
-                ended = 1; /* where one ends another may begin */
+                ended = 1;
             }
         }
         set_tick(wd_judge_tick(wd.judge));

@@ -34,9 +34,9 @@ static const char *const default_filters[] = {
     "-*/gconv/*",  "-/etc/ld.so*", "-*/ompi.*",
 };
 
-#define KEPT_BYTES  (256 << 10) /* of a ring that is left; more is given back to the system */
+#define KEPT_BYTES  (512 << 10) /* of a ring that is left; more is given back to the system */
 #define READY_SLOTS 8           /* free ones that have memory before somebody comes */
-#define READY_BYTES KEPT_BYTES  /* of each */
+#define READY_BYTES (256 << 10) /* of each */
 
 /* Longer than hosts take to find each other and a referee waits for the last answers. */
 #define HOLD_GRACE_NS 30000000000u

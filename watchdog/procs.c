@@ -15,6 +15,8 @@
 
 #include "watchdog/watchdog.h"
 
+#define YOUNG_NS 1000000000u
+
 /* ---- ranks -------------------------------------------------------------------------- */
 
 size_t wd_ranks_joined(const struct wd *wd)
@@ -173,12 +175,58 @@ static void node_create(struct wd *wd, struct wd_proc *proc, uint32_t slot)
     wd->slots[slot] = node;
 }
 
-/* To be told of its end; one that has ended already is taken leave of at once. */
-static void proc_watch(struct wd *wd, struct wd_proc *proc)
+static int watch_end(int epoll, struct wd_proc *proc)
 {
     struct epoll_event ev = {.events = EPOLLIN, .data.ptr = proc};
-    if (proc->pidfd < 0 || epoll_ctl(wd->epoll, EPOLL_CTL_ADD, proc->pidfd, &ev))
+    return proc->pidfd < 0 ? -1 : epoll_ctl(epoll, EPOLL_CTL_ADD, proc->pidfd, &ev);
+}
+
+/*
+ * To be told of its end; one that has ended already is taken leave of at once.  Many processes
+ * live for a moment only.  Were we woken by the end of each, we should have the core where the
+ * parent that waits for it is to go on, so where nobody is held their end is noticed when the
+ * rings are drained.
+ */
+static void proc_watch(struct wd *wd, struct wd_proc *proc)
+{
+    int can_wait = wd->spec.throttle == PT_THROTTLE_NONE;
+    proc->young_until = can_wait ? wd_now() + YOUNG_NS : 0;
+    if (watch_end(can_wait ? wd->young : wd->epoll, proc))
         wd_proc_ended(wd, proc);
+}
+
+/* The newest come first. */
+static size_t let_grow_up(struct wd *wd)
+{
+    uint64_t now = wd_now();
+    size_t young = 0;
+    struct wd_proc *next;
+    for (struct wd_proc *proc = wd->procs; proc && proc->young_until; proc = next) {
+        next = proc->next;
+        if (now < proc->young_until) {
+            young++;
+            continue;
+        }
+        proc->young_until = 0;
+        epoll_ctl(wd->young, EPOLL_CTL_DEL, proc->pidfd, NULL);
+        if (watch_end(wd->epoll, proc))
+            wd_proc_ended(wd, proc);
+    }
+    return young;
+}
+
+size_t wd_procs_young(struct wd *wd, size_t *left)
+{
+    struct epoll_event events[32];
+    size_t ended = 0;
+    int n;
+    do {
+        n = epoll_wait(wd->young, events, 32, 0);
+        for (int i = 0; i < n; i++, ended++)
+            wd_proc_ended(wd, events[i].data.ptr);
+    } while (n == 32);
+    *left = let_grow_up(wd);
+    return ended;
 }
 
 /* A new thread; the first of a process brings the process with it. */

@@ -72,6 +72,7 @@ struct wd_proc {
     struct wd_proc *next;
     pid_t pid;
     int pidfd;
+    uint64_t young_until; /* when we shall want to be woken by its end; 0: we are */
     struct pt_name name;
     uint64_t start;
     char *exe, *cwd;
@@ -94,6 +95,7 @@ struct wd {
     struct wd_place place;
     char rundir_name[4096];
     int epoll;
+    int young; /* epoll: processes whose end does not wake us */
     int listen_fd, bell_fd /* eventfd */, tick_fd;
     struct pt_memory *memory;
     uint32_t nslots, ring_size; /* our own: what is in the memory is not believed */
@@ -219,6 +221,8 @@ void wd_procs_look(struct wd *wd);
 /* The process is gone: drains what it left and closes its nodes. */
 void wd_proc_ended(struct wd *wd, struct wd_proc *proc);
 void wd_proc_all_ended(struct wd *wd);
+/* Takes leave of young processes that have ended; how many those were, and how many are left. */
+size_t wd_procs_young(struct wd *wd, size_t *left);
 /* Is it still there?  An event of this round may have ended it. */
 int wd_proc_known(const struct wd *wd, const struct wd_proc *proc);
 /* How many ranks have come. */
