@@ -110,6 +110,7 @@ enum pt_phase {
 
 #define PT_PHASE_WORD(phase, op) ((uint32_t)(phase) << 16 | (uint32_t)(op))
 #define PT_PHASE_OF(word)        ((word) >> 16)
+#define PT_PHASE_OP(word)        ((word)&0xffff)
 
 enum pt_slot_state {
     PT_SLOT_FREE,

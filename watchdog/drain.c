@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "watchdog/look.h"
 #include "watchdog/watchdog.h"
 
 static void write_failed(struct wd *wd)
@@ -282,6 +283,7 @@ static uint64_t drain_record(struct wd *wd, struct wd_node *node, const unsigned
         return 0;
     wd_site_hide(wd, &ev);
     node->last_ticks = head.begin + head.dur;
+    node->proc->passed |= wd_served_by(ev.op);
     take_event(wd, node, &ev, (head.flags & PT_RECF_CPU) != 0);
     return bytes;
 }

@@ -104,8 +104,10 @@ static struct wd_node *find_asking(const struct wd *wd, const struct pt_name *na
 
 static void ask(struct wd_judge *j, struct wd_node *node)
 {
+    wd_drain_proc(j->wd, node->proc); /* to know what it has done */
     struct wd_say_node about = {
         .name = wd_node_present(node),
+        .passed = node->proc->passed,
         .io_event = atomic_load(&node->ring->io_done),
     };
     node->asked = wd_now();
@@ -195,7 +197,7 @@ static void take_look(struct wd_judge *j)
     int confirm = j->look.kind == WD_LOOK_CONFIRM;
     /* Progress is read first: what happens while we look is then seen in the next round. */
     uint64_t progress = wd_looks_progress(j->wd, held);
-    enum wd_rest rest = wd_looks_take(j->looks, held);
+    enum wd_rest rest = wd_looks_take(j->looks, held, j->look.passed);
     if (confirm && progress != j->progress) {
         say_state(j, 1);
     } else if (rest == WD_REST || j->look.kind == WD_LOOK_NOW) {

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "watchdog/look.h"
+#include "watchdog/verdict.h"
 #include "watchdog/watchdog.h"
 
 #define ENOUGH_CPU_NS 150000 /* a spinning MPI library looks around every few microseconds */
@@ -16,11 +17,13 @@
 #define SMALL_BYTES   65536  /* a message that is moved in no time */
 #define COPY_RATE     2      /* bytes a ns: who moves a large one uses CPU as who waits for it */
 #define NET_NS        10     /* for a byte, between hosts: a slow network */
+#define SERVED_NS     300000000u /* for the launcher's server to come to a CPU */
 
 struct look {
     struct wd_node *node;
     struct pt_name name;
     enum pt_phase phase;
+    uint16_t op; /* what it is in */
     uint64_t events, io_done, polls;
     uint64_t cpu, delay, slices; /* on a CPU, waiting for one, ns; number of times on one */
     uint64_t when;
@@ -43,6 +46,7 @@ struct wd_looks {
     enum pt_hold_state *state; /* of those of `now` */
     struct pt_hold_peer *peers;
     size_t nbefore, nnow, room;
+    unsigned passed; /* by the held one, enum wd_served */
     uint32_t number; /* of the last snapshot of a node, never 0 */
 };
 
@@ -194,6 +198,7 @@ static int take_look(struct wd_node *node, struct look *look)
         .node = node,
         .name = wd_node_present(node),
         .phase = present_phase(node),
+        .op = PT_PHASE_OP(atomic_load(&node->ring->phase)),
         .moving = large(atomic_load(&node->ring->transfer)),
         .events = atomic_load(&node->ring->events),
         .io_done = atomic_load(&node->ring->io_done),
@@ -267,9 +272,25 @@ static int has_lingered(const struct look *before)
     return atomic_load(&before->node->ring->lingered) == before->number;
 }
 
-static int is_stuck(struct look *before, const struct look *now, int several_hosts)
+unsigned wd_served_by(uint16_t op)
 {
+    switch (op) {
+    case PT_OP_MPI_Init:
+    case PT_OP_MPI_Init_thread:
+        return WD_SERVED_INIT;
+    case PT_OP_MPI_Finalize:
+        return WD_SERVED_FINALIZE;
+    default:
+        return 0;
+    }
+}
+
+static int is_stuck(const struct wd_looks *l, struct look *before, const struct look *now)
+{
+    int several_hosts = l->wd->opt.nhosts > 1;
     before->slept = 0;
+    if (wd_served_by(now->op) & l->passed && now->when - before->when < SERVED_NS)
+        return 0;
     if (now->polls != before->polls || now->phase == PT_PHASE_POLL)
         return now->polls - before->polls >= ENOUGH_POLLS;
     if (!is_waiting(now) || (several_hosts && now->when - before->when < now->moving * NET_NS))
@@ -290,12 +311,13 @@ static int is_overdue(const struct pt_spec *spec, const struct look *before, con
     return limit && now->phase != PT_PHASE_HELD && passed > queued && passed - queued >= limit;
 }
 
-static enum pt_hold_state judge_node(const struct wd *wd, struct look *before,
+static enum pt_hold_state judge_node(const struct wd_looks *l, struct look *before,
                                      const struct look *now)
 {
-    if (wd->spec.judge == PT_JUDGE_REST && is_stuck(before, now, wd->opt.nhosts > 1))
+    const struct pt_spec *spec = &l->wd->spec;
+    if (spec->judge == PT_JUDGE_REST && is_stuck(l, before, now))
         return PT_STATE_BLOCKED;
-    return is_overdue(&wd->spec, before, now) ? PT_STATE_ASSUMED : PT_STATE_BUSY;
+    return is_overdue(spec, before, now) ? PT_STATE_ASSUMED : PT_STATE_BUSY;
 }
 
 /* Might it be found stuck without moving?  Else the snapshot is of no use. */
@@ -392,7 +414,7 @@ static enum wd_rest compare(struct wd_looks *l)
         if (!same_place(before, now) || !may_wait(l->wd, now) || !may_wait(l->wd, before))
             return WD_BUSY;
         if (l->state[i] == PT_STATE_BUSY)
-            l->state[i] = judge_node(l->wd, before, now);
+            l->state[i] = judge_node(l, before, now);
         if (l->state[i] == PT_STATE_BUSY)
             rest = WD_QUIET;
     }
@@ -435,8 +457,9 @@ static enum wd_rest take(struct wd_looks *l, const struct wd_node *except)
     return rest;
 }
 
-enum wd_rest wd_looks_take(struct wd_looks *l, const struct wd_node *except)
+enum wd_rest wd_looks_take(struct wd_looks *l, const struct wd_node *except, unsigned passed)
 {
+    l->passed = passed;
     enum wd_rest rest = take(l, except);
     if (rest != WD_REST)
         ask_to_linger(l);

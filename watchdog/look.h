@@ -20,6 +20,9 @@ struct wd;
 struct wd_node;
 struct wd_looks;
 
+/* Is it one of those calls?  enum wd_served, 0: no. */
+unsigned wd_served_by(uint16_t op);
+
 struct wd_looks *wd_looks_create(struct wd *wd);
 void wd_looks_destroy(struct wd_looks *l);
 
@@ -35,8 +38,8 @@ enum wd_rest {
     WD_REST,  /* all are stuck */
 };
 
-/* Looks at every live node but one (NULL: at all). */
-enum wd_rest wd_looks_take(struct wd_looks *l, const struct wd_node *except);
+/* Looks at every live node but one (NULL: at all), which has passed these (enum wd_served). */
+enum wd_rest wd_looks_take(struct wd_looks *l, const struct wd_node *except, unsigned passed);
 
 /* Where everybody was at the last look; valid until the next. */
 const struct pt_hold_peer *wd_looks_peers(struct wd_looks *l, size_t *n);

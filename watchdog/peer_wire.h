@@ -27,7 +27,7 @@
 #include "common/hosts.h"
 #include "common/siphash.h"
 
-#define WD_WIRE_VERSION 1
+#define WD_WIRE_VERSION 2
 #define WD_WIRE_SECRET  PT_SIPHASH_KEY
 #define WD_WIRE_NONCE   16
 #define WD_WIRE_HELLO   32 /* "ptpeer", u16 version, u32 role, u32 host, nonce */

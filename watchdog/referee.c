@@ -113,7 +113,7 @@ static void look(struct wd_referee *r, enum wd_look_kind kind)
 {
     r->kind = kind;
     r->round++;
-    struct wd_say_look say = {r->hold, r->round, kind, r->held.name};
+    struct wd_say_look say = {r->hold, r->round, kind, r->held.name, r->held.passed};
     for (int i = 0; i < r->conf.nhosts; i++) {
         r->hosts[i].answered = r->hosts[i].left;
         r->hosts[i].list.n = 0;
@@ -144,7 +144,7 @@ static void say_result(void *arg, uint16_t type, const void *payload, size_t len
 static void finish(struct wd_referee *r, int timed_out)
 {
     struct wd_peer_list all = {0};
-    struct wd_say_look stop = {r->hold, r->round, 0, r->held.name};
+    struct wd_say_look stop = {r->hold, r->round, 0, r->held.name, 0};
     struct wd_say_state head = {
         .hold = r->hold,
         .timed_out = (uint32_t)timed_out,

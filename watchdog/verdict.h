@@ -38,10 +38,17 @@ enum wd_verdict_type {
 
 enum wd_look_kind { WD_LOOK_GATHER, WD_LOOK_CONFIRM, WD_LOOK_NOW };
 
+/*
+ * Calls whose end the launcher's server tells each rank, after all have come there.  One of them
+ * has come out: then the others are about to, however still they are until that server, which we
+ * do not see, has had a CPU.
+ */
+enum wd_served { WD_SERVED_INIT = 1, WD_SERVED_FINALIZE = 2 };
+
 /* ASK, REFUSED, GONE: a node. */
 struct wd_say_node {
     struct pt_name name;
-    uint32_t pad;
+    uint32_t passed; /* ASK: enum wd_served that it has come out of */
     uint64_t io_event;
 };
 
@@ -50,6 +57,7 @@ struct wd_say_look {
     uint32_t hold, round; /* which one; answers carry the same */
     uint32_t kind;        /* enum wd_look_kind */
     struct pt_name held;
+    uint32_t passed; /* by that one, enum wd_served */
 };
 
 /* STATE, RESULT: this head and `count` peers; `more`: another part follows. */

@@ -76,6 +76,7 @@ struct wd_proc {
     struct pt_name name;
     uint64_t start;
     char *exe, *cwd;
+    unsigned passed;       /* enum wd_served: has come out of it */
     struct wd_node *nodes; /* in the order in which they came */
 };
 
