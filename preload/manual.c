@@ -213,14 +213,11 @@ extern __typeof__(lio_listio) lio_listio64_alias __asm__("lio_listio64")
 int MPI_File_close(void **fh);
 int PMPI_File_close(void **fh);
 
-PT_EXPORT int MPI_File_close(void **fh)
+static int file_close(int (*real)(void **), void **fh)
 {
-    static int (*real)(void **);
     struct pt_thread *t = &pt_self;
     struct pt_pass pass = {0};
     void *file = *fh;
-    if (!real)
-        real = (int (*)(void **))pt_real_mpi("PMPI_File_close");
     if (!pt_thread_traced(t) || t->inner)
         return real(fh);
     pass_begin(t, &pass, PT_CLASS_IO, PT_OP_MPI_File_close);
@@ -234,9 +231,20 @@ PT_EXPORT int MPI_File_close(void **fh)
     return ret;
 }
 
+PT_EXPORT int MPI_File_close(void **fh)
+{
+    static int (*real)(void **);
+    if (!real)
+        real = (int (*)(void **))pt_real_mpi("MPI_File_close");
+    return file_close(real, fh);
+}
+
 PT_EXPORT int PMPI_File_close(void **fh)
 {
-    return MPI_File_close(fh);
+    static int (*real)(void **);
+    if (!real)
+        real = (int (*)(void **))pt_real_mpi("PMPI_File_close");
+    return file_close(real, fh);
 }
 
 /* ---- the end ------------------------------------------------------------------------------------

@@ -68,6 +68,7 @@ struct pt_thread {
      */
     int vforked;
     enum pt_thread_state state;
+    int pmpi;      /* the MPI call about to begin has the name that tools use */
     int below_mpi; /* depth of MPI calls we are in: calls there are the library's */
     int inner;     /* in an MPI-IO call: what comes is kept, but not the program's own */
     int writing;   /* records being written: more than one if a signal came in between */

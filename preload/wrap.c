@@ -711,20 +711,25 @@ static inline int64_t dir_word(int dir)
 #define OWN_COUNT(ns, comm) (ret ? 0 : pt_mpi_own_count(ns, comm))
 
 /*
- * MPI_name and PMPI_name.  Below an MPI call everything is the library's own, other MPI
- * calls too; below one of MPI-IO (`depth` is then `inner`) I/O is recorded as inner.
+ * MPI_name and PMPI_name.  Each goes on to the function of its own name: a tool that is linked in
+ * front of the MPI library has the first, and calls the second.  Below an MPI call everything is
+ * the library's own, other MPI calls too; below one of MPI-IO (`depth` is then `inner`) I/O is
+ * recorded as inner.
  */
 #define MPI_WRAPPER(name, mcls, params, args, depth, asks, names, fields, before, after, then)  \
-    static int(*real_MPI_##name) params;                                                        \
+    static int(*real_MPI_##name) params, (*real_PMPI_##name)params;                             \
     static inline int wrap_MPI_##name params                                                    \
     {                                                                                           \
         struct pt_thread *t = &pt_self;                                                         \
         struct pt_pass pass;                                                                    \
         int64_t bytes __attribute__((unused));                                                  \
-        if (PT_UNLIKELY(!real_MPI_##name))                                                      \
-            real_MPI_##name = (int(*) params)pt_real_mpi("PMPI_" #name);                        \
+        int pmpi = t->pmpi;                                                                     \
+        int(**real) params = pmpi ? &real_PMPI_##name : &real_MPI_##name;                       \
+        t->pmpi = 0;                                                                            \
+        if (PT_UNLIKELY(!*real))                                                                \
+            *real = (int(*) params)pt_real_mpi(pmpi ? "PMPI_" #name : "MPI_" #name);            \
         if (!pt_thread_traced(t) || t->inner)                                                   \
-            return real_MPI_##name args;                                                        \
+            return (*real)args;                                                                 \
         pass.cls = mcls;                                                                        \
         pass.flags = 0;                                                                         \
         pass.fd = 0;                                                                            \
@@ -732,7 +737,7 @@ static inline int64_t dir_word(int dir)
         t->depth++;                                                                             \
         if (PT_UNLIKELY(pt_mpi.judged))                                                         \
             pt_mpi_judged_call(t, size_MPI_##name args);                                        \
-        int ret = real_MPI_##name args;                                                         \
+        int ret = (*real)args;                                                                  \
         t->depth--;                                                                             \
         after uint64_t *w = pt_pass_end_here(t, &pass, PT_OP_MPI_##name,                        \
                                              PT_SHAPE_WORDS(SHAPE_MPI_##name) + names, 0, ret); \
@@ -750,6 +755,7 @@ static inline int64_t dir_word(int dir)
     }                                                                                           \
     int PMPI_##name params                                                                      \
     {                                                                                           \
+        pt_self.pmpi = 1;                                                                       \
         return wrap_MPI_##name args;                                                            \
     }
 
