@@ -43,6 +43,7 @@ compute         truth_mpi     exact  no    -                             -
 mpi-file        truth_mpi     exact  no    -                             -
 none            truth_mpi     exact  yes   -                             -
 init            truth_mpi     exact  no    -                             -
+init-late       truth_mpi_late exact yes   -                             -
 pipes           truth_proc    exact  yes   -                             -
 pipes-8         truth_proc    exact  no    -                             -
 sockets         truth_proc    exact  yes   -                             -
@@ -171,7 +172,7 @@ run() {
             --ptrace="$spec,out=$out" "$@"
         return
     fi
-    [[ $program != truth_mpi ]] || set -- mpirun -n "$nodes" "$@"
+    [[ $program != truth_mpi* ]] || set -- mpirun -n "$nodes" "$@"
     env ${environment:+"${environment[@]}"} timeout -k 2 "$run_seconds" "$top_builddir/watchdog/ptwatchd" \
         --preload "$top_builddir/preload/libparatrace.so" --spec "$spec" --out "$out" -- "$@"
 }
@@ -241,7 +242,7 @@ chosen() {
     while read -r name program check quickly _; do
         [[ -n $name && $name != '#' ]] || continue
         [[ $quick != 1 || $quickly == yes ]] || continue
-        ((!hosts)) || [[ $program == truth_mpi ]] || continue
+        ((!hosts)) || [[ $program == truth_mpi* ]] || continue
         printf '%s\n' "$name"
     done <<<"$SCENARIOS"
 }
