@@ -47,14 +47,13 @@ refuse() {
     [[ $message == *$pattern* ]] || fail "$what: message was: $message"
 }
 
-# on DIR COMMAND...: run a command on the cluster in DIR, for $on_seconds at most.
-on_seconds=30
+# on DIR COMMAND...: run a command on the cluster in DIR, for $on_seconds (30) at most.
 on() {
     local dir=$1
     shift
     (
         eval "$("$ptcluster" env -d "$dir")"
-        timeout -k 2 "$on_seconds" "$@"
+        timeout -k 2 "${on_seconds:-30}" "$@"
     )
 }
 
