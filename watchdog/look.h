@@ -20,7 +20,7 @@ struct wd;
 struct wd_node;
 struct wd_looks;
 
-/* Is it one of those calls?  enum wd_served, 0: no. */
+/* Which of the calls that the launcher's server ends (verdict.h: enum wd_served) it is; 0: none. */
 unsigned wd_served_by(uint16_t op);
 
 struct wd_looks *wd_looks_create(struct wd *wd);
