@@ -24,6 +24,8 @@ pid_t wd_command_start(struct wd *wd, struct pt_err *err)
     sigemptyset(&none);
     snprintf(pid_text, sizeof(pid_text), "%d", getppid());
     sigprocmask(SIG_SETMASK, &none, NULL);
+    if (wd->files.rlim_max)
+        setrlimit(RLIMIT_NOFILE, &wd->files);
     if (asprintf(&preload, "%s%s%s", had ? had : "", had && *had ? ":" : "", wd->opt.preload) < 0 ||
         asprintf(&asan_options, "%s%s" PT_ASAN_OPTION, asan ? asan : "", asan ? ":" : "") < 0 ||
         setenv("ASAN_OPTIONS", asan_options, 1) || setenv("LD_PRELOAD", preload, 1) ||

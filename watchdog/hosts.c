@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/resource.h>
 
 #include "common/json.h"
 #include "watchdog/peers.h"
@@ -130,16 +129,6 @@ static uint32_t number(const char *text)
     return text ? (uint32_t)strtoul(text, NULL, 10) : 0;
 }
 
-/* The hub needs one descriptor a host, and the usual limit is 1024. */
-static void raise_limit(void)
-{
-    struct rlimit limit;
-    if (getrlimit(RLIMIT_NOFILE, &limit))
-        return;
-    limit.rlim_cur = limit.rlim_max;
-    setrlimit(RLIMIT_NOFILE, &limit);
-}
-
 static void begin(struct wd *wd, const struct wd_peers_conf *conf)
 {
     struct wd_hosts *h = wd->hosts;
@@ -174,7 +163,6 @@ void wd_hosts_connect(struct wd *wd, const char *text)
     const char *address = read_secret(text, conf.secret);
     if (address && address[0] == ' ' && address[1]) {
         conf.address = address + 1;
-        raise_limit();
         begin(wd, &conf);
     }
     explicit_bzero(&conf, sizeof(conf));

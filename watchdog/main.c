@@ -76,6 +76,18 @@ static int watch(int fd, void *what)
 /* Descriptors other than pidfds are told apart by the address of where they are kept. */
 static int signal_fd = -1;
 
+/*
+ * We need descriptors for each process, for each thread that is judged and for each host, and
+ * the usual limit is 1024.
+ */
+static void raise_limit(void)
+{
+    if (getrlimit(RLIMIT_NOFILE, &wd.files))
+        return;
+    struct rlimit most = {wd.files.rlim_max, wd.files.rlim_max};
+    setrlimit(RLIMIT_NOFILE, &most);
+}
+
 static int begin(struct pt_err *err)
 {
     sigset_t set;
@@ -92,6 +104,7 @@ static int begin(struct pt_err *err)
     sigaddset(&quiet, SIGXFSZ);
     sigprocmask(SIG_BLOCK, &quiet, NULL);
 
+    raise_limit();
     wd_clock_begin(&wd.clock);
     wd.started = wd_now();
     wd.started_real = clock_ns(CLOCK_REALTIME);

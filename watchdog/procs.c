@@ -16,6 +16,7 @@
 #include "watchdog/watchdog.h"
 
 #define YOUNG_NS 1000000000u
+#define FOREVER  UINT64_MAX
 
 /* ---- ranks -------------------------------------------------------------------------- */
 
@@ -175,44 +176,66 @@ static void node_create(struct wd *wd, struct wd_proc *proc, uint32_t slot)
     wd->slots[slot] = node;
 }
 
-static int watch_end(int epoll, struct wd_proc *proc)
+static int is_gone(pid_t pid)
 {
-    struct epoll_event ev = {.events = EPOLLIN, .data.ptr = proc};
-    return proc->pidfd < 0 ? -1 : epoll_ctl(epoll, EPOLL_CTL_ADD, proc->pidfd, &ev);
+    return pid <= 0 || (kill(pid, 0) && errno == ESRCH);
 }
 
 /*
- * To be told of its end; one that has ended already is taken leave of at once.  Many processes
- * live for a moment only.  Were we woken by the end of each, we should have the core where the
- * parent that waits for it is to go on, so where nobody is held their end is noticed when the
- * rings are drained.
+ * To be told of its end; returns whether we shall be.  There may be no descriptor left for it,
+ * or the kernel may not have such ones: then we look for its end whenever the rings are drained.
+ */
+static int watch_end(int epoll, struct wd_proc *proc)
+{
+    struct epoll_event ev = {.events = EPOLLIN, .data.ptr = proc};
+    if (proc->pidfd >= 0 && !epoll_ctl(epoll, EPOLL_CTL_ADD, proc->pidfd, &ev))
+        return 1;
+    if (proc->pidfd >= 0)
+        close(proc->pidfd);
+    proc->pidfd = -1;
+    proc->young_until = FOREVER;
+    return 0;
+}
+
+/*
+ * Many processes live for a moment only.  Were we woken by the end of each, we should have the
+ * core where the parent that waits for it is to go on, so where nobody is held their end is
+ * noticed when the rings are drained.  One that has ended already is taken leave of at once.
  */
 static void proc_watch(struct wd *wd, struct wd_proc *proc)
 {
     int can_wait = wd->spec.throttle == PT_THROTTLE_NONE;
     proc->young_until = can_wait ? wd_now() + YOUNG_NS : 0;
-    if (watch_end(can_wait ? wd->young : wd->epoll, proc))
+    if (!watch_end(can_wait ? wd->young : wd->epoll, proc) && is_gone(proc->pid))
         wd_proc_ended(wd, proc);
 }
 
-/* The newest come first. */
-static size_t let_grow_up(struct wd *wd)
+static void grow_up(struct wd *wd, struct wd_proc *proc)
+{
+    epoll_ctl(wd->young, EPOLL_CTL_DEL, proc->pidfd, NULL);
+    proc->young_until = 0;
+    watch_end(wd->epoll, proc);
+}
+
+/* Looks at those whose end does not wake us: who is gone, and who has become old? */
+static size_t look_after_young(struct wd *wd, size_t *left)
 {
     uint64_t now = wd_now();
-    size_t young = 0;
+    size_t ended = 0;
     struct wd_proc *next;
-    for (struct wd_proc *proc = wd->procs; proc && proc->young_until; proc = next) {
+    *left = 0;
+    for (struct wd_proc *proc = wd->procs; proc; proc = next) {
         next = proc->next;
-        if (now < proc->young_until) {
-            young++;
-            continue;
-        }
-        proc->young_until = 0;
-        epoll_ctl(wd->young, EPOLL_CTL_DEL, proc->pidfd, NULL);
-        if (watch_end(wd->epoll, proc))
+        if (proc->pidfd < 0 && is_gone(proc->pid)) {
             wd_proc_ended(wd, proc);
+            ended++;
+        } else if (proc->young_until > now) {
+            ++*left;
+        } else if (proc->young_until) {
+            grow_up(wd, proc);
+        }
     }
-    return young;
+    return ended;
 }
 
 size_t wd_procs_young(struct wd *wd, size_t *left)
@@ -225,8 +248,7 @@ size_t wd_procs_young(struct wd *wd, size_t *left)
         for (int i = 0; i < n; i++, ended++)
             wd_proc_ended(wd, events[i].data.ptr);
     } while (n == 32);
-    *left = let_grow_up(wd);
-    return ended;
+    return ended + look_after_young(wd, left);
 }
 
 /* A new thread; the first of a process brings the process with it. */
@@ -243,11 +265,6 @@ static void arrive(struct wd *wd, uint32_t slot)
         node_create(wd, proc, slot);
     if (proc && is_new)
         proc_watch(wd, proc);
-}
-
-static int is_gone(pid_t pid)
-{
-    return pid <= 0 || (kill(pid, 0) && errno == ESRCH);
 }
 
 /* 1: a thread is there that we do not know; -1: one is about to be there. */

@@ -7,6 +7,7 @@
 
 #include <stdint.h>
 #include <stdio.h>
+#include <sys/resource.h>
 #include <sys/types.h>
 
 #include "common/anon.h"
@@ -71,7 +72,7 @@ struct wd_node {
 struct wd_proc {
     struct wd_proc *next;
     pid_t pid;
-    int pidfd;
+    int pidfd;            /* -1: there is none */
     uint64_t young_until; /* when we shall want to be woken by its end; 0: we are */
     struct pt_name name;
     uint64_t start;
@@ -92,7 +93,8 @@ struct wd {
     struct wd_options opt;
     struct pt_spec spec;
     struct pt_writer *writer;
-    int rundir; /* descriptor: place.dir */
+    struct rlimit files; /* how many one may open, as it was for us */
+    int rundir;          /* descriptor: place.dir */
     struct wd_place place;
     char rundir_name[4096];
     int epoll;

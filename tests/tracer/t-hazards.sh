@@ -322,6 +322,23 @@ else
     note skip 'pidns: needs process id namespaces'
 fi
 
+# ---- more processes than the watchdog may open descriptors -------------------------------------
+
+crowd='ulimit -Sn; mkfifo gate; exec 9<>gate; mkdir out
+for i in {1..150}; do (read -r _ <&9; echo x >"out/$i") & done
+sleep 0.3; for i in {1..150}; do echo go; done >&9; wait'
+for limit in -Sn -Hn; do
+    name=crowd$limit
+    faults=0
+    if (ulimit -Sn 120 && ulimit $limit 120 && hazard "$name" 0 "" bash -c "$crowd"); then
+        expect "$name" 150 '^0\.[0-9]+\.0 open\("out/[0-9]+"'
+        [ "$(json "$name" complete)" = True ] || bad "$name: the run is not complete"
+        ok "$name"
+    else
+        failed=1
+    fi
+done
+
 # ---- killed ---------------------------------------------------------------------------------------
 
 # A call is counted when it has returned: the trace may know of one more.
