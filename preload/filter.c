@@ -177,7 +177,7 @@ static inline int may_have_part(const char *path, size_t n)
 
 int pt_filter_path(const char *path)
 {
-    if (!path)
+    if (!pt_is_address(path))
         return 0;
     size_t n = strnlen(path, PT_STRING_MAX);
     if (more | may_have_prefix(path, n) | may_have_suffix(path, n) | may_have_part(path, n))

@@ -165,7 +165,7 @@ PT_EXPORT ssize_t splice(int fd, off64_t *off, int fd2, off64_t *off2, size_t n,
     ssize_t ret = REAL(splice)(fd, off, fd2, off2, n, flags);
     int error = errno;
     const off64_t *from = writes ? off2 : off; /* a pipe has none */
-    int64_t moved = ret < 0 ? 0 : ret, at = from ? *from - moved : -1;
+    int64_t at = pt_moved_from(from, ret, ret < 0 ? error : 0);
     if (traced)
         pass_end(t, &pass, op, ret, ret < 0 ? error : 0,
                  FIELDS(writes ? pass.fd : pt_fds_word(fd), pt_fds_word(writes ? fd : fd2),

@@ -273,10 +273,10 @@ PT_COLD int pt_same_number(const uint64_t **w, int64_t value)
 
 PT_COLD int pt_same_string(const uint64_t **w, const char *s)
 {
-    size_t n = s ? strnlen(s, PT_STRING_MAX) : 0;
+    size_t n = pt_string_length(s);
     const uint64_t *have = *w;
     if (*have != n)
         return 0;
     *w += 1 + (n + 7) / 8;
-    return !memcmp(have + 1, s ? s : "", n);
+    return !memcmp(have + 1, n ? s : "", n);
 }

@@ -275,14 +275,14 @@ PT_COLD uint64_t *pt_put_extras(uint64_t *w, const struct pt_pass *pass)
 
 unsigned pt_string_words(const char *s)
 {
-    return 1 + (unsigned)((s ? strnlen(s, PT_STRING_MAX) : 0) + 7) / 8;
+    return 1 + (unsigned)(pt_string_length(s) + 7) / 8;
 }
 
 uint64_t *pt_put_string(uint64_t *w, const char *s)
 {
-    size_t n = s ? strnlen(s, PT_STRING_MAX) : 0;
+    size_t n = pt_string_length(s);
     *w = n;
-    memcpy(w + 1, s ? s : "", n);
+    memcpy(w + 1, n ? s : "", n);
     return w + 1 + (n + 7) / 8;
 }
 

@@ -63,10 +63,12 @@
 
 typedef void *mpi_h; /* a communicator, datatype or file: passed on, never looked into */
 
-static inline int64_t pt_iov_len(const struct iovec *iov, int cnt)
+static inline int64_t pt_iov_len(const struct iovec *iov, size_t cnt, int err)
 {
     int64_t n = 0;
-    for (int i = 0; i < cnt; i++)
+    if (pt_is_unread(err) || cnt > IOV_MAX)
+        return 0;
+    for (size_t i = 0; i < cnt; i++)
         n += (int64_t)iov[i].iov_len;
     return n;
 }
@@ -411,7 +413,7 @@ static inline int64_t dir_word(int dir)
 #define GATE_dup2            GATE_FDIO
 #define GATE_dup3            GATE_FDIO
 #define GATE_opendir         GATE_IO
-#define GATE_closedir        pt_fds_closing(t, dirfd(dir), &pass)
+#define GATE_closedir        (pt_is_address(dir) ? pt_fds_closing(t, dirfd(dir), &pass) : -1)
 #define GATE_fopen           GATE_IO
 #define GATE_tmpfile         PT_CLASS_IO
 #define GATE_fstat           pt_fds_class_of_stat(t, fd, &pass)

@@ -174,6 +174,15 @@ if hazard closerange 0 "" "$hazards" closerange; then
     ok closerange
 fi
 
+# ---- wrong arguments --------------------------------------------------------------------------
+
+if hazard wrong 0 "" "$top_builddir/tests/tracer/wrong"; then
+    [ "$(json wrong complete)" = True ] || bad 'wrong: the run is not complete'
+    expect wrong 3-3 ' writev\([0-9]+, 0\) = -1 EBADF'
+    expect wrong 3-3 ' rename\("in", ""\) = -1 EFAULT'
+    ok wrong
+fi
+
 # ---- signal handlers ------------------------------------------------------------------------
 
 # said NAME WORD: the number that the program printed behind the word.
