@@ -26,7 +26,7 @@
 #include "common/trace.h"
 
 #define PT_MEMORY_MAGIC   0x50545348u /* PTSH */
-#define PT_MEMORY_VERSION 6
+#define PT_MEMORY_VERSION 7
 #define PT_FILTERS_SIZE   8192 /* bytes, of files */
 #define PT_PROGRAMS_SIZE  2048 /* bytes, of programs */
 #define PT_MAX_SLOTS      4096 /* threads at a time on one host */
@@ -202,6 +202,7 @@ struct pt_memory {
     uint32_t full;         /* enum pt_full */
     uint32_t tsc;          /* times are ticks of the processor's counter; 0: CLOCK_MONOTONIC, ns */
     int32_t watchdog;      /* its pid: is it still there? */
+    uint32_t user;         /* and whose it is */
     uint64_t tick_mult;    /* ns = ticks * tick_mult >> 32 */
     uint32_t throttle;     /* enum pt_throttle: who is held */
     struct pt_name victim; /* PT_THROTTLE_NODE: this one */

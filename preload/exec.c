@@ -17,6 +17,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/env.h"
+#include "preload/process.h"
 #include "preload/sys.h"
 #include "preload/tracer.h"
 
@@ -55,31 +57,88 @@ static int changes_user(const struct stat *st)
            (st->st_mode & S_ISGID && st->st_gid != (gid_t)pt_sys(SYS_getegid));
 }
 
-/* 1 if there is such a program; records why it will not be seen, if so. */
-static int look_at(int dir, const char *path)
+/* Does that environment lead to us? */
+static int is_preloaded(char *const envp[])
+{
+    static const char preload[] = "LD_PRELOAD=", socket[] = PT_ENV_SOCKET "=";
+    int preloads = 0, names_socket = 0;
+    for (char *const *e = envp; pt_is_address(e) && pt_is_address(*e); e++) {
+        if (!strncmp(*e, preload, sizeof(preload) - 1))
+            preloads = strstr(*e, "/libparatrace") != NULL;
+        else if (!strncmp(*e, socket, sizeof(socket) - 1))
+            names_socket = 1;
+    }
+    return preloads && names_socket;
+}
+
+/* Why that program will not be seen, or NULL. */
+static const char *why_blind(int fd, const struct stat *st, char *const envp[])
+{
+    if (changes_user(st))
+        return "set-user-id program";
+    if (is_static(fd))
+        return "static program";
+    if (!is_preloaded(envp))
+        return "program without our environment";
+    if (!pt_process_is_found())
+        return "program that cannot find the watchdog";
+    return NULL;
+}
+
+/*
+ * What a child of vfork has found out while its parent had no ring yet: the parent says it, which
+ * will wait for the child, if nothing else.
+ */
+static struct {
+    const char *reason; /* NULL: nothing */
+    char path[256];
+} unsaid;
+
+static void say(const char *reason, const char *path)
+{
+    struct pt_thread *t = &pt_self;
+    if (pt_vforked && t->state == PT_THREAD_NEW) {
+        snprintf(unsaid.path, sizeof(unsaid.path), "%s", path);
+        unsaid.reason = reason;
+        return;
+    }
+    if (t->state == PT_THREAD_NEW) /* a fork that only calls exec */
+        pt_thread_begin(t);
+    if (t->state == PT_THREAD_READY)
+        pt_record_blind(t, reason, path);
+}
+
+void pt_exec_say_rest(struct pt_thread *t)
+{
+    const char *reason = unsaid.reason;
+    unsaid.reason = NULL;
+    if (reason)
+        pt_record_blind(t, reason, unsaid.path);
+}
+
+/* 1 if there is such a program; says why it will not be seen, if so. */
+static int look_at(int dir, const char *path, char *const envp[])
 {
     struct stat st;
     long fd = pt_sys(SYS_openat, dir, path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return 0;
-    int there = pt_sys(SYS_newfstatat, fd, "", &st, AT_EMPTY_PATH) == 0 && S_ISREG(st.st_mode);
-    if (there && pt_self.state == PT_THREAD_READY) {
-        if (changes_user(&st))
-            pt_record_blind(&pt_self, "set-user-id program", path);
-        else if (is_static(fd))
-            pt_record_blind(&pt_self, "static program", path);
-    }
+    int there = pt_sys(SYS_newfstatat, fd, "", &st, AT_EMPTY_PATH) == 0 && S_ISREG(st.st_mode) &&
+                st.st_mode & 0111;
+    const char *reason = there && pt_process_memory() ? why_blind((int)fd, &st, envp) : NULL;
+    if (reason)
+        say(reason, path);
     pt_sys(SYS_close, fd);
     return there;
 }
 
 /* The same for a name that is looked for in PATH. */
-static void look_for(const char *name)
+static void look_for(const char *name, char *const envp[])
 {
     char path[PATH_MAX];
     const char *dir = getenv("PATH");
     if (strchr(name, '/') || !dir) {
-        look_at(AT_FDCWD, name);
+        look_at(AT_FDCWD, name, envp);
         return;
     }
     for (size_t n = strlen(name), len; *dir; dir += len + (dir[len] == ':')) {
@@ -89,7 +148,7 @@ static void look_for(const char *name)
         memcpy(path, dir, len);
         path[len] = '/';
         memcpy(path + len + 1, name, n + 1);
-        if (look_at(AT_FDCWD, path))
+        if (look_at(AT_FDCWD, path, envp))
             return;
     }
 }
@@ -104,14 +163,14 @@ static void look_for(const char *name)
 PT_EXPORT int execve(const char *path, char *const argv[], char *const envp[])
 {
     REAL_CALL(int, execve, (const char *, char *const[], char *const[]));
-    look_at(AT_FDCWD, path);
+    look_at(AT_FDCWD, path, envp);
     return real(path, argv, envp);
 }
 
 PT_EXPORT int execveat(int dir, const char *path, char *const argv[], char *const envp[], int flags)
 {
     REAL_CALL(int, execveat, (int, const char *, char *const[], char *const[], int));
-    look_at(dir, path);
+    look_at(dir, path, envp);
     return real(dir, path, argv, envp, flags);
 }
 
@@ -120,28 +179,28 @@ PT_EXPORT int fexecve(int fd, char *const argv[], char *const envp[])
     char path[32];
     REAL_CALL(int, fexecve, (int, char *const[], char *const[]));
     snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-    look_at(AT_FDCWD, path);
+    look_at(AT_FDCWD, path, envp);
     return real(fd, argv, envp);
 }
 
 PT_EXPORT int execv(const char *path, char *const argv[])
 {
     REAL_CALL(int, execv, (const char *, char *const[]));
-    look_at(AT_FDCWD, path);
+    look_at(AT_FDCWD, path, environ);
     return real(path, argv);
 }
 
 PT_EXPORT int execvp(const char *name, char *const argv[])
 {
     REAL_CALL(int, execvp, (const char *, char *const[]));
-    look_for(name);
+    look_for(name, environ);
     return real(name, argv);
 }
 
 PT_EXPORT int execvpe(const char *name, char *const argv[], char *const envp[])
 {
     REAL_CALL(int, execvpe, (const char *, char *const[], char *const[]));
-    look_for(name);
+    look_for(name, envp);
     return real(name, argv, envp);
 }
 
@@ -187,7 +246,7 @@ PT_EXPORT int posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_a
     REAL_CALL(int, posix_spawn,
               (pid_t *, const char *, const posix_spawn_file_actions_t *, const posix_spawnattr_t *,
                char *const[], char *const[]));
-    look_at(AT_FDCWD, path);
+    look_at(AT_FDCWD, path, envp);
     return real(pid, path, actions, attr, argv, envp);
 }
 
@@ -197,7 +256,7 @@ PT_EXPORT int posix_spawnp(pid_t *pid, const char *name, const posix_spawn_file_
     REAL_CALL(int, posix_spawnp,
               (pid_t *, const char *, const posix_spawn_file_actions_t *, const posix_spawnattr_t *,
                char *const[], char *const[]));
-    look_for(name);
+    look_for(name, envp);
     return real(pid, name, actions, attr, argv, envp);
 }
 

@@ -113,7 +113,8 @@ static int open_in_proc(void)
     return (int)pt_sys(SYS_openat, AT_FDCWD, path, O_RDWR | O_CLOEXEC);
 }
 
-static int connect_socket(const char *name)
+/* Also says whose the watchdog is. */
+static int connect_socket(const char *name, uid_t *owner)
 {
     struct sockaddr_un addr = {.sun_family = AF_UNIX};
     struct timeval patience = {5, 0}; /* a watchdog that hangs must not hang the program */
@@ -130,13 +131,12 @@ static int connect_socket(const char *name)
     len += offsetof(struct sockaddr_un, sun_path) + 1;
     pt_sys(SYS_setsockopt, fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
     pt_sys(SYS_setsockopt, fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
-    /* Anybody may take an abstract name: only our own user's watchdog is trusted. */
     if (pt_sys(SYS_connect, fd, &addr, len) < 0 ||
-        pt_sys(SYS_getsockopt, fd, SOL_SOCKET, SO_PEERCRED, &cred, &size) < 0 ||
-        (cred.uid != (uid_t)pt_sys(SYS_geteuid) && cred.uid != 0)) {
+        pt_sys(SYS_getsockopt, fd, SOL_SOCKET, SO_PEERCRED, &cred, &size) < 0) {
         pt_sys(SYS_close, fd);
         return -1;
     }
+    *owner = cred.uid;
     return (int)fd;
 }
 
@@ -166,10 +166,13 @@ static int ask_watchdog(const char *socket, int32_t *pid)
 {
     struct pt_hello hello = {PT_HELLO_MAGIC, PT_MEMORY_VERSION};
     struct pt_welcome welcome;
-    int fd = -1, sock = connect_socket(socket);
+    uid_t owner;
+    int fd = -1, sock = connect_socket(socket, &owner);
     if (sock < 0)
         return -1;
-    if (pt_sys(SYS_sendto, sock, &hello, sizeof(hello), MSG_NOSIGNAL, 0, 0) == (long)sizeof(hello))
+    /* Anybody may take an abstract name: only our own user's watchdog is trusted. */
+    if ((owner == (uid_t)pt_sys(SYS_geteuid) || owner == 0) &&
+        pt_sys(SYS_sendto, sock, &hello, sizeof(hello), MSG_NOSIGNAL, 0, 0) == (long)sizeof(hello))
         fd = receive(sock, &welcome);
     pt_sys(SYS_close, sock);
     if (fd >= 0)
@@ -200,6 +203,26 @@ static int open_memory(int32_t *pid)
         return -1;
     }
     return fd;
+}
+
+/*
+ * It need not do so in the way that we did: it may be in other namespaces, and an exec takes away
+ * what another user was still allowed to do.
+ */
+int pt_process_is_found(void)
+{
+    const struct pt_memory *m = pt_process_memory();
+    uid_t user = (uid_t)pt_sys(SYS_geteuid), owner;
+    if (!m)
+        return 1;
+    int fd = m->user == user ? open_in_proc() : -1, found = fd >= 0;
+    if (!found) {
+        fd = connect_socket(m->socket, &owner);
+        found = fd >= 0 && owner == user; /* both as this namespace of users counts */
+    }
+    if (fd >= 0)
+        pt_sys(SYS_close, fd);
+    return found;
 }
 
 static void *map(int fd, size_t size, uint64_t offset)

@@ -12,6 +12,9 @@
  */
 int pt_process_begin(void);
 
+/* Would a program that is executed now find it, too? */
+int pt_process_is_found(void);
+
 /* The program's arguments, to be said before; without them it works, too, but not as fast. */
 void pt_process_arguments(int argc, char **argv);
 

@@ -45,8 +45,10 @@ void pt_thread_begin(struct pt_thread *t)
     struct pt_ring *ring = pt_process_ring(fd, &number);
     if (fd >= 0)
         pt_sys(SYS_close, fd);
-    if (ring)
-        ring_begin(t, ring, number);
+    if (!ring)
+        return;
+    ring_begin(t, ring, number);
+    pt_exec_say_rest(t);
 }
 
 /* ---- new threads --------------------------------------------------------------- */

@@ -212,6 +212,11 @@ void pt_record_inherited(struct pt_thread *t, const char *path, int flags,
 /* Records that something will not be seen: why, and of which program. */
 void pt_record_blind(struct pt_thread *t, const char *reason, const char *path);
 
+/* ---- exec.c ---- */
+
+/* Records what could not be recorded before this thread had a ring. */
+void pt_exec_say_rest(struct pt_thread *t);
+
 /* ---- syscall.c --------------------------------------------------------------- */
 
 /* Says once that this process' I/O goes where it cannot be followed. */

@@ -116,6 +116,7 @@ static void fill(const struct wd *wd, struct pt_memory *m)
     m->tsc = (uint32_t)wd->clock.tsc;
     m->tick_mult = wd->clock.mult;
     m->watchdog = getpid();
+    m->user = geteuid();
     strncpy(m->socket, wd->opt.socket, sizeof(m->socket) - 1);
     fill_filters(&wd->spec, m->filters);
     fill_programs(wd, m->programs);

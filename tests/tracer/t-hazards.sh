@@ -271,6 +271,41 @@ else
     note skip 'suid: needs root and a file system with set-uid programs'
 fi
 
+# unseen NAME REASON COMMAND...: the run says that a program was not seen, and why.
+unseen() {
+    local name=$1 reason=$2
+    shift 2
+    hazard "$name" 0 "" "$@" || return
+    [[ $(json "$name" reason) == "not seen: $reason"* ]] ||
+        bad "$name: reason '$(json "$name" reason)', not '$reason'"
+    ok "$name"
+}
+cat=$(type -P cat)
+: >"$work/empty"
+unseen env-i "program without our environment: $cat" env -i "$cat" "$work/empty"
+unseen env-u "program without our environment: $cat" sh -c "unset LD_PRELOAD; exec $cat $work/empty"
+for shell in sh bash; do # they fork in different ways
+    unseen env-$shell "program without our environment: $cat" \
+        $shell -c "(unset LD_PRELOAD; $cat $work/empty); (unset LD_PRELOAD; $cat $work/empty; :); :"
+done
+unseen spawn-env "program without our environment: $cat" \
+    python3 -c "import subprocess; subprocess.run(['$cat', '$work/empty'], env={'LD_PRELOAD': ''})"
+if [ "$(id -u)" = 0 ] && type setpriv >/dev/null; then
+    unseen setuid "program that cannot find the watchdog: $cat" \
+        setpriv --reuid=65534 --clear-groups "$cat" /dev/null
+else
+    note skip 'setuid: needs root and setpriv'
+fi
+if unshare -Urn true 2>/dev/null; then
+    unseen netns "program that cannot find the watchdog: $cat" unshare -Urn "$cat" "$work/empty"
+else
+    note skip 'netns: needs namespaces of users and networks'
+fi
+if hazard same-env 0 "" env A=1 "$cat" "$work/empty"; then
+    [ "$(json same-env complete)" = True ] || bad 'same-env: the run is not complete'
+    ok same-env
+fi
+
 # A program has the name that /proc gives it, whatever it was called to be executed.
 names='ln -sf "$(type -P cat)" linked; mkdir -p in; ln -sf ../linked in/link
 printf "#!/bin/sh\ncat </dev/null\n" >script; printf "#! ./script -x\n" >twice; chmod +x script twice'
@@ -279,7 +314,7 @@ if before=$names hazard names 0 "" sh -c './linked script >/dev/null; in/link sc
     ./script; ./twice'; then
     "$ptdump" "$work/names.run"/*.ptrun | sed -n 's/^# node .*, exe \([^,]*\), .*/\1/p' |
         sort | uniq -c >"$work/names.got"
-    shell=$(readlink -f "$(type -P sh)") cat=$(readlink -f "$(type -P cat)")
+    shell=$(readlink -f "$(type -P sh)") cat=$(readlink -f "$cat")
     # Forked shells that only call exec are no nodes of their own.
     awk -v cat="$cat" -v sh="$shell" '$2 == cat { cats = $1 } $2 == sh { shells = $1 }
         END { exit !(NR == 2 && cats == 6 && shells >= 3) }' "$work/names.got" ||
@@ -506,11 +541,14 @@ if compile static -static; then
         expect_blind static
         ok static
     fi
-    if hazard static-exec 3 "" sh -c "echo x >file; '$work/bin/static' plain"; then
-        expect static-exec 1 '^0 open\("file", '
-        expect_blind static-exec
-        ok static-exec
-    fi
+    for shell in sh bash; do
+        name=static-exec-$shell
+        if hazard $name 3 "" $shell -c "echo x >file; '$work/bin/static' plain; exit \$?"; then
+            expect $name 1 '^0 open\("file", '
+            expect_blind $name
+            ok $name
+        fi
+    done
 else
     note skip 'static: gcc cannot build it'
 fi
