@@ -24,13 +24,13 @@
 
 /* ---- can a program be traced? ------------------------------------------------------------- */
 
+#define START_BYTES 1024 /* linkers put the table right behind the head */
+
 /* An ELF file without an interpreter is static: nothing can be preloaded. */
-static int is_static(int fd)
+static int is_static(int fd, const char *start, long have)
 {
-    char start[1024]; /* linkers put the table right behind the head */
     Elf64_Ehdr head;
     Elf64_Phdr part;
-    long have = pt_sys(SYS_pread64, fd, start, sizeof(start), 0);
 
     if (have < (long)sizeof(head))
         return 0;
@@ -41,7 +41,7 @@ static int is_static(int fd)
         return 1; /* a 32-bit program cannot load us either */
     for (int i = 0; i < head.e_phnum && i < 64; i++) {
         uint64_t at = head.e_phoff + (uint64_t)i * head.e_phentsize;
-        if (at <= sizeof(start) && at + sizeof(part) <= (uint64_t)have)
+        if (at <= START_BYTES && at + sizeof(part) <= (uint64_t)have)
             memcpy(&part, start + at, sizeof(part));
         else if (pt_sys(SYS_pread64, fd, &part, sizeof(part), at) != sizeof(part))
             return 0;
@@ -49,6 +49,18 @@ static int is_static(int fd)
             return 0;
     }
     return 1;
+}
+
+/* The program that a script says it is for; NULL: it is none. */
+static char *interpreter(char *start, long have)
+{
+    char *name = start + 2;
+    if (have < 3 || memcmp(start, "#!", 2))
+        return NULL;
+    start[have < START_BYTES ? have : START_BYTES - 1] = 0;
+    name += strspn(name, " \t");
+    name[strcspn(name, " \t\n")] = 0;
+    return name;
 }
 
 static int changes_user(const struct stat *st)
@@ -72,11 +84,12 @@ static int is_preloaded(char *const envp[])
 }
 
 /* Why that program will not be seen, or NULL. */
-static const char *why_blind(int fd, const struct stat *st, char *const envp[])
+static const char *why_blind(int fd, const struct stat *st, const char *start, long have,
+                             char *const envp[])
 {
     if (changes_user(st))
         return "set-user-id program";
-    if (is_static(fd))
+    if (is_static(fd, start, have))
         return "static program";
     if (!is_preloaded(envp))
         return "program without our environment";
@@ -116,20 +129,34 @@ void pt_exec_say_rest(struct pt_thread *t)
         pt_record_blind(t, reason, unsaid.path);
 }
 
+#define MAX_SCRIPTS 4 /* for one another, as many as the kernel follows */
+
 /* 1 if there is such a program; says why it will not be seen, if so. */
-static int look_at(int dir, const char *path, char *const envp[])
+static int look_deeper(int dir, const char *path, char *const envp[], int depth)
 {
     struct stat st;
+    char start[START_BYTES];
     long fd = pt_sys(SYS_openat, dir, path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return 0;
     int there = pt_sys(SYS_newfstatat, fd, "", &st, AT_EMPTY_PATH) == 0 && S_ISREG(st.st_mode) &&
                 st.st_mode & 0111;
-    const char *reason = there && pt_process_memory() ? why_blind((int)fd, &st, envp) : NULL;
-    if (reason)
-        say(reason, path);
+    if (there && pt_process_memory()) {
+        long have = pt_sys(SYS_pread64, fd, start, sizeof(start), 0);
+        char *program = interpreter(start, have);
+        const char *reason = program ? NULL : why_blind((int)fd, &st, start, have, envp);
+        if (reason)
+            say(reason, path);
+        else if (program && depth < MAX_SCRIPTS)
+            look_deeper(AT_FDCWD, program, envp, depth + 1);
+    }
     pt_sys(SYS_close, fd);
     return there;
+}
+
+static int look_at(int dir, const char *path, char *const envp[])
+{
+    return look_deeper(dir, path, envp, 0);
 }
 
 /* The same for a name that is looked for in PATH. */

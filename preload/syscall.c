@@ -64,13 +64,15 @@ static long open_how(const long *a)
     struct pt_pass pass = {0};
     int dir = (int)a[0];
     const char *path = (const char *)a[1];
-    const struct open_how *how = (const struct open_how *)a[2];
+    const struct open_how nothing = {0}, *how = (const struct open_how *)a[2];
     int traced = pt_thread_traced(t) && (size_t)a[3] >= OPEN_HOW_LEAST &&
                  pass_begin(t, &pass, pt_filter_path(path) ? PT_CLASS_IO : -1, PT_OP_openat2);
     long ret = pt_sys6(SYS_openat2, a[0], a[1], a[2], a[3], 0, 0);
     if (traced) {
         if (ret >= 0)
             pt_fds_opened((int)ret, &pass);
+        if (ret < 0 && pt_is_unread((int)-ret))
+            how = &nothing;
         pass_end_open(t, &pass, PT_OP_openat2, ret < 0 ? -1 : ret, ret < 0 ? (int)-ret : 0,
                       dir == AT_FDCWD ? AT_FDCWD : pt_fds_word(dir), path, (int64_t)how->flags,
                       (int64_t)how->mode);

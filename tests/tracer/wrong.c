@@ -93,6 +93,7 @@ static void names(void)
     TRY(execv(bad, (char *[]){"x", NULL}));
     TRY(execve("in", bad, NULL));
     TRY(syscall(SYS_openat, AT_FDCWD, bad, O_RDONLY));
+    TRY(syscall(SYS_openat2, AT_FDCWD, "in", bad, 24));
     TRY(syscall(SYS_read, in, bad, 1));
 }
 
