@@ -1,7 +1,7 @@
 /*
- * siglongjmp out of a signal handler that has interrupted the tracer at work: the record
- * that was being written will never be ended.  It is made one to be skipped and counted as
- * lost, so that what comes after it is published.
+ * Ways out of a signal handler that has interrupted the tracer at work: siglongjmp, exit, a thread
+ * that is cancelled.  The record that was being written will never be ended.  It is made one to be
+ * skipped and counted as lost, so that what comes after it is published.
  */
 #include "config.h"
 
@@ -54,10 +54,9 @@ static int survives(const char *frame, const char *target, const stack_t *own)
 static void abandon(struct pt_thread *t)
 {
     const struct pt_open *open = &t->open[(t->writing - 1) & (PT_MAX_OPEN - 1)];
-    if (open->at != PT_NO_PLACE)
-        pt_put_pads(t, open->at, open->bytes);
-    else if (open->frame) /* it may have a place: nothing from there on can be relied on */
-        pt_put_pads(t, open->from & t->mask, t->reserved - open->from);
+    uint64_t at = open->at == PT_NO_PLACE ? pt_just_taken(t, open) : open->at;
+    if (open->frame && at != PT_NONE_TAKEN)
+        pt_put_pads(t, at, open->bytes);
     t->told = 0; /* perhaps that was it */
     t->lost++;
     pt_count(&t->ring->dropped);
@@ -65,6 +64,12 @@ static void abandon(struct pt_thread *t)
         t->writing--;
     else
         pt_pass_commit(t);
+}
+
+PT_COLD void pt_abandon_records(struct pt_thread *t)
+{
+    while (t->writing > 0)
+        abandon(t);
 }
 
 /* Goes from the innermost record outwards. */

@@ -144,6 +144,7 @@ static int start_over(struct pt_thread *t, uint64_t tail)
     if (!__atomic_compare_exchange_n(&t->reserved, &from, from + rest, 0, __ATOMIC_RELAXED,
                                      __ATOMIC_RELAXED))
         return 0;
+    t->open[(t->writing - 1) & (PT_MAX_OPEN - 1)].from = from + rest;
     pt_put_pads(t, at, rest);
     return 1;
 }
@@ -218,6 +219,13 @@ PT_COLD void pt_put_pads(struct pt_thread *t, uint64_t at, uint64_t bytes)
         at = (at + part) & t->mask;
         bytes -= part;
     }
+}
+
+PT_COLD void pt_look_at_outer(struct pt_thread *t)
+{
+    struct pt_open *outer = &t->open[(t->writing - 2) & (PT_MAX_OPEN - 1)];
+    if (outer->frame && outer->at == PT_NO_PLACE)
+        outer->at = pt_just_taken(t, outer);
 }
 
 PT_COLD void *pt_no_place(struct pt_thread *t)
@@ -321,6 +329,7 @@ void pt_record_exit(struct pt_thread *t)
     if (t->state != PT_THREAD_READY)
         return;
     struct pt_pass pass = {.cls = PT_CLASS_IO};
+    pt_abandon_records(t);
     pt_polls_end(t);
     pass.begin = pt_now();
     uint64_t gap = pass.begin - t->end;

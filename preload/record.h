@@ -168,13 +168,28 @@ PT_INLINE void pt_fetch_to_write(const void *line)
 #endif
 }
 
+/* Where the record is if nobody has taken a place after it. */
+PT_INLINE uint64_t pt_just_taken(const struct pt_thread *t, const struct pt_open *open)
+{
+    return t->reserved - open->from == open->bytes ? open->from & t->mask : PT_NONE_TAKEN;
+}
+
+/* We have interrupted ourselves: finds out whether the outer record has taken its place yet. */
+void pt_look_at_outer(struct pt_thread *t);
+
 /* A place for `words` contiguous words; NULL if the event has to be dropped. */
 PT_INLINE struct pt_rec *pt_reserve(struct pt_thread *t, unsigned words)
 {
     uint64_t need = words * sizeof(uint64_t);
     struct pt_open *open = &t->open[t->writing++ & (PT_MAX_OPEN - 1)];
-    *open = (struct pt_open){__builtin_frame_address(0), t->reserved, PT_NO_PLACE, need};
+    open->from = t->reserved;
+    open->at = PT_NO_PLACE;
+    open->bytes = need;
     atomic_signal_fence(memory_order_seq_cst);
+    open->frame = __builtin_frame_address(0); /* from here on the rest holds */
+    atomic_signal_fence(memory_order_seq_cst);
+    if (PT_UNLIKELY(t->writing > 1))
+        pt_look_at_outer(t);
     if (PT_UNLIKELY(t->reserved + need + PT_SLACK_BYTES > t->limit) && !pt_make_room(t, need))
         return pt_no_place(t);
     uint64_t at = pt_take(t, need) & t->mask;

@@ -55,12 +55,13 @@ struct pt_pass {
 struct pt_open {
     const char *frame; /* of the wrapper that writes it; NULL: just begun, or ended */
     uint64_t from;     /* the ring's end before it */
-    uint64_t at;       /* its place, PT_NO_PLACE: none yet */
+    uint64_t at; /* its place, PT_NO_PLACE: it may just have taken it, PT_NONE_TAKEN: it has not */
     uint64_t bytes;
 };
 
-#define PT_MAX_OPEN 8 /* a power of two; so many signals in one another are not met */
-#define PT_NO_PLACE UINT64_MAX
+#define PT_MAX_OPEN   8 /* a power of two; so many signals in one another are not met */
+#define PT_NO_PLACE   UINT64_MAX
+#define PT_NONE_TAKEN (UINT64_MAX - 1)
 
 /* What every event needs comes first, and together. */
 struct pt_thread {
@@ -211,6 +212,11 @@ void pt_record_inherited(struct pt_thread *t, const char *path, int flags,
 
 /* Records that something will not be seen: why, and of which program. */
 void pt_record_blind(struct pt_thread *t, const char *reason, const char *path);
+
+/* ---- jump.c ---- */
+
+/* Gives up what this thread was writing when it was interrupted: it will not come back to it. */
+void pt_abandon_records(struct pt_thread *t);
 
 /* ---- exec.c ---- */
 

@@ -183,6 +183,80 @@ static int hazard_signals_stream(void)
 }
 
 /*
+ * A handler that ends its process, at any moment, also in the midst of the tracer: what it does
+ * before, and what is done at exit, is in the trace.
+ */
+static void at_exit(void)
+{
+    touch("atexit");
+}
+
+static void on_end(int sig)
+{
+    (void)sig;
+    touch("handler");
+    exit(0);
+}
+
+static void write_until_end(int microseconds)
+{
+    struct itimerval timer = {{0, 0}, {0, microseconds}};
+    char buf[64] = "";
+    int fd = open("main", O_RDWR | O_CREAT, 0600);
+    atexit(at_exit);
+    signal(SIGALRM, on_end);
+    setitimer(ITIMER_REAL, &timer, NULL);
+    for (;;)
+        if (pwrite(fd, buf, sizeof(buf), 0) != sizeof(buf))
+            abort();
+}
+
+static int hazard_ends(void)
+{
+    for (int i = 0; i < 200; i++) {
+        pid_t pid = fork();
+        if (!pid)
+            write_until_end(300 + i);
+        waitpid(pid, NULL, 0);
+    }
+    return 0;
+}
+
+/* The same for a thread that may be cancelled at any moment. */
+static void cancelled(void *arg)
+{
+    (void)arg;
+    touch("cancelled");
+}
+
+static void *write_until_cancelled(void *arg)
+{
+    char buf[64] = "";
+    int fd = *(int *)arg;
+    pthread_cleanup_push(cancelled, NULL);
+    pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, NULL);
+    for (;;)
+        if (pwrite(fd, buf, sizeof(buf), 0) != sizeof(buf))
+            abort();
+    pthread_cleanup_pop(0);
+    return NULL;
+}
+
+static int hazard_cancel(void)
+{
+    int fd = open("main", O_RDWR | O_CREAT, 0600);
+    for (int i = 0; i < 1000; i++) {
+        pthread_t thread;
+        if (pthread_create(&thread, NULL, write_until_cancelled, &fd))
+            abort();
+        usleep(300);
+        pthread_cancel(thread);
+        pthread_join(thread, NULL);
+    }
+    return 0;
+}
+
+/*
  * A handler that leaves by siglongjmp, at any moment, also in the midst of the tracer.  The
  * calls go deeper from round to round, so that no frame that was left is met again.
  */
@@ -232,11 +306,6 @@ static int hazard_jumps(const char *own_stack)
         touch("after");
     puts("jumped");
     return 0;
-}
-
-static void at_exit(void)
-{
-    touch("atexit");
 }
 
 static int hazard_atexit(void)
@@ -509,6 +578,8 @@ int main(int argc, char **argv)
         {"plain", hazard_plain},
         {"signals", hazard_signals},
         {"signals-stream", hazard_signals_stream},
+        {"ends", hazard_ends},
+        {"cancel", hazard_cancel},
         {"atexit", hazard_atexit},
         {"_exit", hazard__exit},
         {"closerange", hazard_closerange},

@@ -213,12 +213,28 @@ fi
 # What comes after a jump is in the trace, and so is its loss if it interrupted the tracer.
 for stack in '' own; do
     name=jumps${stack:+-$stack}
-    if patience=60 hazard "$name" 0 buffer=64K "$hazards" jumps $stack; then
+    if hazard "$name" 0 buffer=64K "$hazards" jumps $stack; then
         expect_touch "$name" after 0 1000
         expect "$name" 1000 '^0 write\([0-9]+, 1\) = 1$'
         ! grep -vE '^0 (p?write|open|close|vfprintf|puts)\(' "$work/$name.calls" ||
             bad "$name: calls that nobody has made"
         lost=$(json "$name" lost)
+        [ "$("$ptdump" "$work/$name.run"/*.ptrun | awk '/^LOSS/ { n += $2 } END { print n + 0 }')" = "$lost" ] ||
+            bad "$name: not all of $lost lost calls have a place"
+        [ $faults != 0 ] || note ok "$name ($(wc -l <"$work/$name.calls") calls, $lost lost)"
+    fi
+done
+
+# The same where the process ends there, or the thread.
+for name in ends cancel; do
+    if hazard $name 0 "" "$hazards" $name; then
+        if [ $name = ends ]; then
+            expect_touch ends handler '0\.[0-9]+\.0' 200
+            expect_touch ends atexit '0\.[0-9]+\.0' 200
+        else
+            expect_touch cancel cancelled '0\.0\.[0-9]+' 1000
+        fi
+        lost=$(json $name lost)
         [ "$("$ptdump" "$work/$name.run"/*.ptrun | awk '/^LOSS/ { n += $2 } END { print n + 0 }')" = "$lost" ] ||
             bad "$name: not all of $lost lost calls have a place"
         [ $faults != 0 ] || note ok "$name ($(wc -l <"$work/$name.calls") calls, $lost lost)"
