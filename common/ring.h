@@ -121,6 +121,8 @@ enum pt_slot_state {
 
 enum pt_hold_word { PT_HOLD_NONE, PT_HOLD_ASKED, PT_HOLD_RELEASED };
 
+#define PT_MAX_OPEN 8 /* a power of two; so many signals in one another are not met */
+
 struct pt_ring {
     /* written by the tracer */
     _Alignas(64) _Atomic uint64_t head;
@@ -136,6 +138,14 @@ struct pt_ring {
      * an end.  Whatever is published later takes their place.
      */
     _Atomic uint64_t pending_head;
+    /*
+     * Where the head would be if the records that a signal handler has interrupted were ended, and
+     * their places.  If the process ends there they never are, and the handler's are all the same.
+     */
+    _Atomic uint64_t nested_head;
+    struct {
+        uint64_t at, bytes; /* 0 bytes: none */
+    } interrupted[PT_MAX_OPEN];
     _Atomic uint64_t dropped;    /* events, in all: those of the last loss may have no record */
     _Atomic int32_t tid, thread; /* of the present thread: its id, its number in the process */
 

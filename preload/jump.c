@@ -56,7 +56,7 @@ static void abandon(struct pt_thread *t)
     const struct pt_open *open = &t->open[(t->writing - 1) & (PT_MAX_OPEN - 1)];
     uint64_t at = open->at == PT_NO_PLACE ? pt_just_taken(t, open) : open->at;
     if (open->frame && at != PT_NONE_TAKEN)
-        pt_put_pads(t, at, open->bytes);
+        pt_put_pads(t, at & t->mask, open->bytes);
     t->told = 0; /* perhaps that was it */
     t->lost++;
     pt_count(&t->ring->dropped);

@@ -228,6 +228,17 @@ PT_COLD void pt_look_at_outer(struct pt_thread *t)
         outer->at = pt_just_taken(t, outer);
 }
 
+PT_COLD void pt_commit_nested(struct pt_thread *t)
+{
+    for (int i = 0; i < PT_MAX_OPEN; i++) {
+        const struct pt_open *open = &t->open[i];
+        int interrupted = i < t->writing && open->frame && open->at < PT_NONE_TAKEN;
+        t->ring->interrupted[i].at = open->at;
+        t->ring->interrupted[i].bytes = interrupted ? open->bytes : 0;
+    }
+    atomic_store_explicit(&t->ring->nested_head, t->reserved, memory_order_release);
+}
+
 PT_COLD void *pt_no_place(struct pt_thread *t)
 {
     pt_pass_commit(t);
@@ -236,15 +247,18 @@ PT_COLD void *pt_no_place(struct pt_thread *t)
 
 PT_COLD void *pt_wrap(struct pt_thread *t, struct pt_open *open)
 {
-    uint64_t size = t->mask + 1, at = open->at, need = open->bytes;
+    uint64_t size = t->mask + 1, at = open->at & t->mask, need = open->bytes;
     for (;;) {
         pt_put_pads(t, at, need);
-        open->from = t->reserved;
-        open->at = PT_NO_PLACE;
+        open->at = PT_NONE_TAKEN;
         atomic_signal_fence(memory_order_seq_cst);
+        open->from = t->reserved;
         if (t->reserved + need + PT_SLACK_BYTES > t->limit && !pt_make_room(t, need))
             return pt_no_place(t);
-        at = open->at = pt_take(t, need) & t->mask;
+        atomic_signal_fence(memory_order_seq_cst);
+        open->at = PT_NO_PLACE;
+        open->at = pt_take(t, need);
+        at = open->at & t->mask;
         if (at + need <= size)
             return t->data + at;
     }

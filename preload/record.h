@@ -145,12 +145,17 @@ PT_INLINE uint64_t pt_take(struct pt_thread *t, uint64_t bytes)
 #endif
 }
 
+/* We have interrupted ourselves: says where the records are if this is the process' end. */
+void pt_commit_nested(struct pt_thread *t);
+
 /* Makes everything written so far visible, unless we have interrupted ourselves. */
 PT_INLINE void pt_pass_commit(struct pt_thread *t)
 {
     t->open[(t->writing - 1) & (PT_MAX_OPEN - 1)].frame = NULL;
-    if (PT_UNLIKELY(--t->writing))
+    if (PT_UNLIKELY(--t->writing)) {
+        pt_commit_nested(t);
         return;
+    }
     uint64_t head;
     do {
         head = *(volatile uint64_t *)&t->reserved;
@@ -171,7 +176,7 @@ PT_INLINE void pt_fetch_to_write(const void *line)
 /* Where the record is if nobody has taken a place after it. */
 PT_INLINE uint64_t pt_just_taken(const struct pt_thread *t, const struct pt_open *open)
 {
-    return t->reserved - open->from == open->bytes ? open->from & t->mask : PT_NONE_TAKEN;
+    return t->reserved - open->from == open->bytes ? open->from : PT_NONE_TAKEN;
 }
 
 /* We have interrupted ourselves: finds out whether the outer record has taken its place yet. */
@@ -192,8 +197,9 @@ PT_INLINE struct pt_rec *pt_reserve(struct pt_thread *t, unsigned words)
         pt_look_at_outer(t);
     if (PT_UNLIKELY(t->reserved + need + PT_SLACK_BYTES > t->limit) && !pt_make_room(t, need))
         return pt_no_place(t);
-    uint64_t at = pt_take(t, need) & t->mask;
+    uint64_t at = pt_take(t, need);
     open->at = at;
+    at &= t->mask;
     atomic_signal_fence(memory_order_seq_cst);
     if (PT_UNLIKELY(at + need > t->mask + 1))
         return pt_wrap(t, open);

@@ -55,11 +55,10 @@ struct pt_pass {
 struct pt_open {
     const char *frame; /* of the wrapper that writes it; NULL: just begun, or ended */
     uint64_t from;     /* the ring's end before it */
-    uint64_t at; /* its place, PT_NO_PLACE: it may just have taken it, PT_NONE_TAKEN: it has not */
+    uint64_t at;       /* its place, PT_NO_PLACE: perhaps just taken, PT_NONE_TAKEN: not yet */
     uint64_t bytes;
 };
 
-#define PT_MAX_OPEN   8 /* a power of two; so many signals in one another are not met */
 #define PT_NO_PLACE   UINT64_MAX
 #define PT_NONE_TAKEN (UINT64_MAX - 1)
 

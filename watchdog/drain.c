@@ -288,32 +288,60 @@ static uint64_t drain_record(struct wd *wd, struct wd_node *node, const unsigned
     return bytes;
 }
 
-static void drain_node(struct wd *wd, struct wd_node *node)
+/* The bytes of a record that was interrupted there, 0: none was. */
+static uint64_t interrupted_at(const struct pt_ring *ring, uint64_t at)
 {
-    struct pt_ring *ring = node->ring;
-    uint64_t size = wd->ring_size;
-    uint64_t head = atomic_load_explicit(&ring->head, memory_order_acquire);
+    for (int i = 0; i < PT_MAX_OPEN; i++)
+        if (ring->interrupted[i].bytes && ring->interrupted[i].at == at)
+            return ring->interrupted[i].bytes;
+    return 0;
+}
 
+/* What is at the node's tail, of `left` bytes in all; returns its bytes, 0 if it makes no sense. */
+static uint64_t drain_next(struct wd *wd, struct wd_node *node, uint64_t left, int nested)
+{
+    uint64_t at = node->tail & (wd->ring_size - 1), room = wd->ring_size - at;
+    uint64_t given_up = nested ? interrupted_at(node->ring, node->tail) : 0;
+    if (left > wd->ring_size || (left & 7) || (given_up & 7) || given_up > left)
+        return 0;
+    if (!given_up)
+        return drain_record(wd, node, node->ring->data + at, room < left ? room : left);
+    put_loss(wd, node, 1);
+    return given_up;
+}
+
+/* `nested`: records may be among them that were interrupted and never ended. */
+static void drain_upto(struct wd *wd, struct wd_node *node, uint64_t head, int nested)
+{
     /* A head behind what we have seen: a signal handler was faster than the call it interrupted. */
     while ((int64_t)(head - node->tail) > 0) {
-        uint64_t at = node->tail & (size - 1);
-        uint64_t room = size - at, left = head - node->tail;
-        uint64_t bytes = left > size || (left & 7)
-                             ? 0
-                             : drain_record(wd, node, ring->data + at, room < left ? room : left);
+        uint64_t left = head - node->tail, bytes = drain_next(wd, node, left, nested);
         if (!bytes) { /* the program has overwritten its ring: what follows is lost */
             put_loss(wd, node, 1);
             bytes = left;
         }
         node->tail += bytes;
-        atomic_store_explicit(&ring->tail, node->tail, memory_order_release);
+        atomic_store_explicit(&node->ring->tail, node->tail, memory_order_release);
     }
+}
+
+static void drain_node(struct wd *wd, struct wd_node *node)
+{
+    drain_upto(wd, node, atomic_load_explicit(&node->ring->head, memory_order_acquire), 0);
 }
 
 void wd_drain_proc(struct wd *wd, struct wd_proc *proc)
 {
     for (struct wd_node *node = proc->nodes; node; node = node->next)
         drain_node(wd, node);
+}
+
+void wd_drain_ended(struct wd *wd, struct wd_proc *proc)
+{
+    for (struct wd_node *node = proc->nodes; node; node = node->next) {
+        drain_node(wd, node);
+        drain_upto(wd, node, atomic_load(&node->ring->nested_head), 1);
+    }
 }
 
 void wd_drain_all(struct wd *wd)

@@ -70,7 +70,7 @@ static void proc_destroy(struct wd *wd, struct wd_proc *proc)
 
 void wd_proc_ended(struct wd *wd, struct wd_proc *proc)
 {
-    wd_drain_proc(wd, proc);
+    wd_drain_ended(wd, proc);
     for (struct wd_node *node = proc->nodes; node; node = node->next) {
         wd_node_close(wd, node);
         wd_judge_forget(wd->judge, node);

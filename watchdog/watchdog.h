@@ -250,6 +250,8 @@ void wd_site_reason(const struct wd *wd, char *buf, size_t size);
 
 void wd_drain_all(struct wd *wd);
 void wd_drain_proc(struct wd *wd, struct wd_proc *proc);
+/* The same for one that is gone, also what its signal handlers had interrupted for ever. */
+void wd_drain_ended(struct wd *wd, struct wd_proc *proc);
 /* Writes the end of a node that could not do it itself. */
 void wd_node_close(struct wd *wd, struct wd_node *node);
 

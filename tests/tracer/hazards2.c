@@ -183,8 +183,8 @@ static int hazard_signals_stream(void)
 }
 
 /*
- * A handler that ends its process, at any moment, also in the midst of the tracer: what it does
- * before, and what is done at exit, is in the trace.
+ * A handler that ends its process, in one way or another, at any moment, also in the midst of the
+ * tracer: what it does before, and what is done at exit, is in the trace.
  */
 static void at_exit(void)
 {
@@ -193,19 +193,20 @@ static void at_exit(void)
 
 static void on_end(int sig)
 {
-    (void)sig;
     touch("handler");
-    exit(0);
+    if (sig == SIGALRM)
+        exit(0);
+    kill(getpid(), SIGKILL);
 }
 
-static void write_until_end(int microseconds)
+static void write_until_end(int microseconds, int sig)
 {
     struct itimerval timer = {{0, 0}, {0, microseconds}};
     char buf[64] = "";
     int fd = open("main", O_RDWR | O_CREAT, 0600);
     atexit(at_exit);
-    signal(SIGALRM, on_end);
-    setitimer(ITIMER_REAL, &timer, NULL);
+    signal(sig, on_end);
+    setitimer(sig == SIGALRM ? ITIMER_REAL : ITIMER_PROF, &timer, NULL);
     for (;;)
         if (pwrite(fd, buf, sizeof(buf), 0) != sizeof(buf))
             abort();
@@ -213,10 +214,10 @@ static void write_until_end(int microseconds)
 
 static int hazard_ends(void)
 {
-    for (int i = 0; i < 200; i++) {
+    for (int i = 0; i < 400; i++) {
         pid_t pid = fork();
         if (!pid)
-            write_until_end(300 + i);
+            write_until_end(300 + i, i % 2 ? SIGALRM : SIGPROF);
         waitpid(pid, NULL, 0);
     }
     return 0;

@@ -229,7 +229,7 @@ done
 for name in ends cancel; do
     if hazard $name 0 "" "$hazards" $name; then
         if [ $name = ends ]; then
-            expect_touch ends handler '0\.[0-9]+\.0' 200
+            expect_touch ends handler '0\.[0-9]+\.0' 400
             expect_touch ends atexit '0\.[0-9]+\.0' 200
         else
             expect_touch cancel cancelled '0\.0\.[0-9]+' 1000
