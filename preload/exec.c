@@ -102,7 +102,7 @@ static const char *why_blind(int fd, const struct stat *st, const char *start, l
  * What a child of vfork has found out while its parent had no ring yet: the parent says it, which
  * will wait for the child, if nothing else.
  */
-static struct {
+static PT_NEAR struct {
     const char *reason; /* NULL: nothing */
     char path[256];
 } unsaid;
@@ -124,9 +124,10 @@ static void say(const char *reason, const char *path)
 void pt_exec_say_rest(struct pt_thread *t)
 {
     const char *reason = unsaid.reason;
+    if (!reason)
+        return;
     unsaid.reason = NULL;
-    if (reason)
-        pt_record_blind(t, reason, unsaid.path);
+    pt_record_blind(t, reason, unsaid.path);
 }
 
 #define MAX_SCRIPTS 4 /* for one another, as many as the kernel follows */

@@ -91,9 +91,10 @@ void put(uint32_t number, struct pt_event ev)
     ck_assert_int_eq(pt_writer_event(w, number, &ev), 0);
 }
 
-void put_open(uint32_t number, const char *path, int flags, int fd, uint32_t handle, uint64_t fsize)
+void put_opening(uint32_t number, const char *call, const char *path, int flags, int fd,
+                 uint32_t handle, uint64_t fsize)
 {
-    struct pt_event ev = event(number, "open");
+    struct pt_event ev = event(number, call);
 
     ev.str[0] = path;
     ev.field[PT_F_FLAGS] = flags;
@@ -101,6 +102,11 @@ void put_open(uint32_t number, const char *path, int flags, int fd, uint32_t han
     ev.field[PT_F_FSIZE] = fsize;
     ev.ret = fd;
     put(number, ev);
+}
+
+void put_open(uint32_t number, const char *path, int flags, int fd, uint32_t handle, uint64_t fsize)
+{
+    put_opening(number, "open", path, flags, fd, handle, fsize);
 }
 
 void put_failed(uint32_t number, const char *call, const char *path, int error)

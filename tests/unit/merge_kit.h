@@ -35,6 +35,9 @@ void node(uint32_t number, int rank, int process, int thread, const char *cwd);
 /* An event 10 ns behind the last of its node, of 100 ns; put() writes it. */
 struct pt_event event(uint32_t number, const char *call);
 void put(uint32_t number, struct pt_event ev);
+/* An open of any kind, and one by open(). */
+void put_opening(uint32_t number, const char *call, const char *path, int flags, int fd,
+                 uint32_t handle, uint64_t fsize);
 void put_open(uint32_t number, const char *path, int flags, int fd, uint32_t handle,
               uint64_t fsize);
 void put_failed(uint32_t number, const char *call, const char *path, int error);

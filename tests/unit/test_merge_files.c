@@ -88,20 +88,6 @@ START_TEST(files_before_a_replay)
 }
 END_TEST
 
-/* An open of any kind: its flags, descriptor and handle. */
-static void put_opening(uint32_t number, const char *call, const char *path, int flags, int fd,
-                        uint32_t handle, uint64_t fsize)
-{
-    struct pt_event ev = event(number, call);
-
-    ev.str[0] = path;
-    ev.field[PT_F_FLAGS] = flags;
-    ev.field[PT_F_HANDLE] = handle;
-    ev.field[PT_F_FSIZE] = fsize;
-    ev.ret = fd;
-    put(number, ev);
-}
-
 static void put_at(uint32_t number, const char *call, int64_t dirfd, const char *path,
                    int64_t dirfd2, const char *path2)
 {
