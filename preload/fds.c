@@ -89,7 +89,7 @@ static uint64_t classify(struct pt_thread *t, int fd)
         snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
         long n = pt_sys(SYS_readlinkat, AT_FDCWD, link, path, sizeof(path) - 1);
         path[n > 0 ? n : 0] = 0;
-        if (pt_filter_path(path)) {
+        if (pt_filter_path(path, n > 0 ? (size_t)n : 0)) {
             long flags = pt_sys(SYS_fcntl, fd, F_GETFL);
             pass.ident.handle = new_handle();
             pass.fd = PT_FD_WORD(fd, pass.ident.handle);

@@ -29,6 +29,8 @@ struct prefix {
     uint32_t len, key; /* `key`: its last bytes, in which they differ most */
 };
 
+#define LEAST_PREFIX sizeof(uint32_t) /* what is shorter is no prefix but a glob */
+
 typedef unsigned char lanes __attribute__((vector_size(LANES)));
 
 static PT_NEAR struct filter filters[MAX_FILTERS];
@@ -40,6 +42,7 @@ static PT_NEAR struct prefix prefixes[MAX_FILTERS];
 static PT_NEAR uint16_t suffixes[MAX_FILTERS]; /* the last two bytes */
 static PT_NEAR lanes parts[MAX_PARTS][KEY];    /* their first bytes, each in all lanes */
 static PT_NEAR unsigned nprefixes, nsuffixes, nparts;
+static PT_NEAR uint64_t begins; /* how prefixes begin: few names begin like one of them */
 static PT_NEAR int more; /* there are filters that can only be told by going through the list */
 
 static inline uint32_t four_bytes(const char *text)
@@ -56,6 +59,11 @@ static inline uint16_t two_bytes(const char *text)
     return key;
 }
 
+static inline uint64_t begin_bit(const char *text)
+{
+    return (uint64_t)1 << (((unsigned char)text[1] * 7u + (unsigned char)text[2]) % 64);
+}
+
 /* ---- the list ---------------------------------------------------------------------------- */
 
 static struct filter make_filter(const char *f)
@@ -65,7 +73,7 @@ static struct filter make_filter(const char *f)
     for (size_t i = 0; i < n; i++)
         stars += glob[i] == '*' || glob[i] == '?';
     int before = *glob == '*', behind = n && glob[n - 1] == '*';
-    if (stars == 1 && behind && n > sizeof(uint32_t))
+    if (stars == 1 && behind && n > LEAST_PREFIX)
         return (struct filter){*f, PREFIX, (unsigned short)(n - 1), glob};
     if (stars == 1 && before && n > sizeof(uint16_t))
         return (struct filter){*f, SUFFIX, (unsigned short)(n - 1), glob + 1};
@@ -80,6 +88,7 @@ static void add_test(const struct filter *f)
     switch (f->kind) {
     case PREFIX:
         prefixes[nprefixes++] = (struct prefix){f->len, four_bytes(end - sizeof(uint32_t))};
+        begins |= begin_bit(f->text);
         break;
     case SUFFIX:
         suffixes[nsuffixes++] = two_bytes(end - sizeof(uint16_t));
@@ -98,6 +107,7 @@ void pt_filter_prepare(const char *list)
 {
     nfilters = nprefixes = nsuffixes = nparts = 0;
     only = more = 0;
+    begins = 0;
     for (const char *f = list; *f && nfilters < MAX_FILTERS; f += strlen(f) + 1) {
         filters[nfilters] = make_filter(f);
         add_test(&filters[nfilters++]);
@@ -133,6 +143,8 @@ static __attribute__((noinline)) int decide(const char *path, size_t n)
 static inline int may_have_prefix(const char *path, size_t n)
 {
     int found = 0;
+    if (n < LEAST_PREFIX || !(begins & begin_bit(path)))
+        return 0;
     for (const struct prefix *p = prefixes, *end = p + nprefixes; p < end; p++)
         found |= n >= p->len && four_bytes(path + p->len - sizeof(p->key)) == p->key;
     return found;
@@ -175,11 +187,10 @@ static inline int may_have_part(const char *path, size_t n)
     return part_begins_at(last);
 }
 
-int pt_filter_path(const char *path)
+int pt_filter_path(const char *path, size_t n)
 {
     if (!pt_is_address(path))
         return 0;
-    size_t n = strnlen(path, PT_STRING_MAX);
     if (more | may_have_prefix(path, n) | may_have_suffix(path, n) | may_have_part(path, n))
         return decide(path, n);
     return !only;

@@ -21,6 +21,12 @@ static inline void *pt_real_cached(void *_Atomic *pointer, const char *name)
     return p;
 }
 
+/* The class of a call on a name, -1: it is not traced. */
+static inline int pt_class_of_name(const char *path)
+{
+    return pt_filter_path(path, pt_string_length(path)) ? PT_CLASS_IO : -1;
+}
+
 /* Begins a pass of that class, or returns 0 if cls < 0: the call is not traced. */
 static inline int pass_begin(struct pt_thread *t, struct pt_pass *pass, int cls, uint16_t op)
 {
@@ -52,10 +58,11 @@ static inline void pass_end_open(struct pt_thread *t, struct pt_pass *pass, uint
                                  int err, int64_t dir, const char *path, int64_t flags,
                                  int64_t mode)
 {
-    uint64_t *w = pt_pass_end(t, pass, op, 7 + pt_string_words(path), fd, err);
+    size_t n = pt_string_length(path);
+    uint64_t *w = pt_pass_end(t, pass, op, 7 + pt_string_words(n), fd, err);
     if (w) {
         *w++ = (uint64_t)dir;
-        w = pt_put_string(w, path);
+        w = pt_put_string(w, path, n);
         *w++ = (uint64_t)flags;
         *w++ = (uint64_t)mode;
         pt_put_ident(w, pass);

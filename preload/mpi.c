@@ -106,13 +106,14 @@ static void mark_done(struct pt_thread *t, const struct pt_mpi_done *done)
 static void mark_comm(struct pt_thread *t, int64_t number, int64_t parent, int rank,
                       const char *members)
 {
-    uint64_t *w = mark_begin(t, PT_OP_MPI_Comm, 3 + pt_string_words(members));
+    size_t n = pt_string_length(members);
+    uint64_t *w = mark_begin(t, PT_OP_MPI_Comm, 3 + pt_string_words(n));
     if (!w)
         return;
     *w++ = (uint64_t)number;
     *w++ = (uint64_t)parent;
     *w++ = (uint64_t)(int64_t)rank;
-    pt_put_string(w, members);
+    pt_put_string(w, members, n);
     pt_pass_commit(t);
 }
 
@@ -279,10 +280,11 @@ void pt_mpi_group(struct pt_thread *t, void *win, void *group)
     struct text text = {.n = 0};
     add_group(&text, group);
     const char *members = end_text(&text);
-    uint64_t *w = mark_begin(t, PT_OP_MPI_Group, 1 + pt_string_words(members));
+    size_t n = pt_string_length(members);
+    uint64_t *w = mark_begin(t, PT_OP_MPI_Group, 1 + pt_string_words(n));
     if (w) {
         *w++ = (uint64_t)pt_mpi_comm(win);
-        pt_put_string(w, members);
+        pt_put_string(w, members, n);
         pt_pass_commit(t);
     }
     errno = error;

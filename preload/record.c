@@ -295,14 +295,8 @@ PT_COLD uint64_t *pt_put_extras(uint64_t *w, const struct pt_pass *pass)
     return w;
 }
 
-unsigned pt_string_words(const char *s)
+uint64_t *pt_put_string(uint64_t *w, const char *s, size_t n)
 {
-    return 1 + (unsigned)(pt_string_length(s) + 7) / 8;
-}
-
-uint64_t *pt_put_string(uint64_t *w, const char *s)
-{
-    size_t n = pt_string_length(s);
     *w = n;
     memcpy(w + 1, n ? s : "", n);
     return w + 1 + (n + 7) / 8;
@@ -375,12 +369,13 @@ void pt_record_identity(struct pt_thread *t, const struct pt_pass *about)
 void pt_record_inherited(struct pt_thread *t, const char *path, int flags,
                          const struct pt_pass *about)
 {
-    uint64_t *w = mark_begin(t, PT_OP_inherited, 7 + pt_string_words(path));
+    size_t n = pt_string_length(path);
+    uint64_t *w = mark_begin(t, PT_OP_inherited, 7 + pt_string_words(n));
     if (!w)
         return;
     *w++ = (uint64_t)about->fd;
     *w++ = (uint64_t)AT_FDCWD;
-    w = pt_put_string(w, path);
+    w = pt_put_string(w, path, n);
     *w++ = (uint64_t)flags;
     pt_put_ident(w, about);
     pt_pass_commit(t);
@@ -388,11 +383,12 @@ void pt_record_inherited(struct pt_thread *t, const char *path, int flags,
 
 void pt_record_blind(struct pt_thread *t, const char *reason, const char *path)
 {
-    uint64_t *w = mark_begin(t, PT_OP_blind, 1 + pt_string_words(reason) + pt_string_words(path));
+    size_t why = pt_string_length(reason), which = pt_string_length(path);
+    uint64_t *w = mark_begin(t, PT_OP_blind, 1 + pt_string_words(why) + pt_string_words(which));
     if (!w)
         return;
-    w = pt_put_string(w, reason);
+    w = pt_put_string(w, reason, why);
     *w++ = (uint64_t)AT_FDCWD;
-    pt_put_string(w, path);
+    pt_put_string(w, path, which);
     pt_pass_commit(t);
 }

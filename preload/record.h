@@ -344,8 +344,20 @@ PT_INLINE void pt_put_ident(uint64_t *w, const struct pt_pass *about)
     w[3] = about->ident.size;
 }
 
-/* A string field: how many words it takes, and writing it. */
-unsigned pt_string_words(const char *s);
-uint64_t *pt_put_string(uint64_t *w, const char *s);
+/*
+ * A string of that length as a field: how many words it takes, and writing it.  The length is
+ * looked for once: what a name's memory holds may have changed since.
+ */
+PT_INLINE unsigned pt_text_words(size_t n) /* of its text alone */
+{
+    return (unsigned)(n + 7) / 8;
+}
+
+PT_INLINE unsigned pt_string_words(size_t n)
+{
+    return 1 + pt_text_words(n);
+}
+
+uint64_t *pt_put_string(uint64_t *w, const char *s, size_t n);
 
 #endif

@@ -260,7 +260,7 @@ PT_EXPORT FILE *freopen(const char *path, const char *mode, FILE *f)
     pt_stream_close(f);
     if (traced)
         record_close(t, f);
-    traced = traced && pass_begin(t, &pass, pt_filter_path(name) ? PT_CLASS_IO : -1, PT_OP_freopen);
+    traced = traced && pass_begin(t, &pass, pt_class_of_name(name), PT_OP_freopen);
     FILE *ret = REAL(freopen)(path, mode, f);
     int error = errno;
     if (traced) {

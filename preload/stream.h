@@ -113,7 +113,8 @@ int pt_stream_few(const FILE *f, int64_t n, struct pt_few *few);
 /* They have been put there. */
 void pt_stream_few_put(FILE *f, uint16_t op, const struct pt_few *few);
 
-/* A row's shape: how many words its fields take but for names, and whether LEN is among them. */
+/* A row's shape: how many words its fields take but for the text of names, and whether LEN is
+ * there. */
 #define PT_SHAPE_LEN          0x101
 #define PT_SHAPE_FD_LEN       (1 + PT_SHAPE_LEN)
 #define PT_SHAPE_WORDS(shape) ((shape)&0xff)

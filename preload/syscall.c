@@ -66,7 +66,7 @@ static long open_how(const long *a)
     const char *path = (const char *)a[1];
     const struct open_how nothing = {0}, *how = (const struct open_how *)a[2];
     int traced = pt_thread_traced(t) && (size_t)a[3] >= OPEN_HOW_LEAST &&
-                 pass_begin(t, &pass, pt_filter_path(path) ? PT_CLASS_IO : -1, PT_OP_openat2);
+                 pass_begin(t, &pass, pt_class_of_name(path), PT_OP_openat2);
     long ret = pt_sys6(SYS_openat2, a[0], a[1], a[2], a[3], 0, 0);
     if (traced) {
         if (ret >= 0)

@@ -332,7 +332,7 @@ static inline int64_t pt_moved_from(const off_t *off, ssize_t ret, int err)
 void pt_filter_prepare(const char *list);
 /* Is a program of that name traced? */
 int pt_filter_program(const char *list, const char *exe);
-/* Is a file of that name traced? */
-int pt_filter_path(const char *path);
+/* Is a file of that name traced?  The name is that long. */
+int pt_filter_path(const char *path, size_t n);
 
 #endif

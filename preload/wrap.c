@@ -92,7 +92,7 @@ static inline int64_t pt_wide_bytes(const wchar_t *s)
     return n;
 }
 
-/* ---- how many words a row's fields take: numbers (PT_SHAPE), then names ------------------- */
+/* ---- how many words a row's fields take (PT_SHAPE), and how long its names are -------------- */
 
 #define FD(x)         +1
 #define FD2(x)        +1
@@ -117,9 +117,9 @@ static inline int64_t pt_wide_bytes(const wchar_t *s)
 #define FILEH(x)      +1
 #define COPY          +1
 #define IDENT         +4
-#define PATH(dir, s)  +1
-#define PATH2(dir, s) +1
-#define TEXT(s)
+#define PATH(dir, s)  +2
+#define PATH2(dir, s) +2
+#define TEXT(s)       +1
 
 enum {
 #define CALL(name, cls, replay, ret, params, args, fields)        SHAPE_##name = 0 fields,
@@ -161,14 +161,18 @@ enum {
 #define FILEH(x)
 #define COPY
 #define IDENT
-#define PATH(dir, s)  +pt_string_words(s)
-#define PATH2(dir, s) +pt_string_words(s)
-#define TEXT(s)       +pt_string_words(s)
+#define PATH(dir, s)  length.path = pt_string_length(s);
+#define PATH2(dir, s) length.other = pt_string_length(s);
+#define TEXT(s)       length.other = pt_string_length(s);
 
-#define NAMES(name, params, fields)            \
-    static inline unsigned names_##name params \
-    {                                          \
-        return 0 fields;                       \
+struct lengths {
+    size_t path, other; /* a row has no more than a PATH and one other name, PATH2 or TEXT */
+};
+
+#define NAMES(name, params, fields)                      \
+    static inline struct lengths lengths_##name params { \
+        struct lengths length = {0, 0};                  \
+        fields return length;                            \
     }
 #define CALL(name, cls, replay, ret, params, args, fields)        NAMES(name, params, fields)
 #define RES(name, cls, replay, ret, params, args, result, fields) NAMES(name, params, fields)
@@ -177,6 +181,13 @@ enum {
 #define NUM(name, cls, replay, params, args, result, fields)      NAMES(name, params, fields)
 #define MPIIO(name, replay, params, args, fields)                 NAMES(MPI_##name, params, fields)
 #include "common/calls.def"
+
+#define NO_NAMES ((struct lengths){0, 0})
+
+static inline unsigned text_words(struct lengths length)
+{
+    return pt_text_words(length.path) + pt_text_words(length.other);
+}
 
 /* ---- how many bytes a call of MPI may have to move: fields that say so ----------------------- */
 
@@ -315,9 +326,9 @@ static inline int64_t dir_word(int dir)
 #define REQ(x)        WORD(x)
 #define ADDR(x)       WORD((uintptr_t)(x))
 #define FILEH(x)      WORD((uintptr_t)(x))
-#define PATH(dir, s)  WORD(dir_word(dir)) w = pt_put_string(w, s);
-#define PATH2(dir, s) WORD(dir_word(dir)) w = pt_put_string(w, s);
-#define TEXT(s)       w = pt_put_string(w, s);
+#define PATH(dir, s)  WORD(dir_word(dir)) w = pt_put_string(w, s, length.path);
+#define PATH2(dir, s) WORD(dir_word(dir)) w = pt_put_string(w, s, length.other);
+#define TEXT(s)       w = pt_put_string(w, s, length.other);
 #define COPY          WORD(copy)
 #define IDENT \
     WORD(pass.ident.handle) WORD(pass.ident.dev) WORD(pass.ident.ino) WORD(pass.ident.size)
@@ -328,7 +339,7 @@ static inline int64_t dir_word(int dir)
 #define GATE_STDIO pt_stream_enter(t, f, &pass)
 #define GATE_DIRIO pt_fds_class(t, dirfd(dir), &pass)
 #define GATE_AIO   pt_fds_class(t, cb->aio_fildes, &pass)
-#define GATE_IO    (pt_filter_path(path) ? PT_CLASS_IO : -1)
+#define GATE_IO    (pt_filter_path(path, length.path) ? PT_CLASS_IO : -1)
 #define GATE_SYNC  PT_CLASS_SYNC
 #define GATE_NFDS  (n ? PT_CLASS_SYNC : PT_CLASS_IDLE)
 #define GATE_IDLE  PT_CLASS_IDLE
@@ -523,48 +534,53 @@ static inline int64_t dir_word(int dir)
     if (PT_UNLIKELY(!real_##name)) \
         real_##name = (__typeof__(real_##name))pt_real(#name);
 
-#define WRAPPER(name, rcls, rtype, params, args, result, error, asked, fields, before, gate,  \
-                after, untraced)                                                              \
-    REAL_POINTER(name, rtype, params)                                                         \
-    PT_EXPORT rtype name params;                                                              \
-    rtype name params                                                                         \
-    {                                                                                         \
-        before struct pt_thread *t = &pt_self;                                                \
-        struct pt_pass pass;                                                                  \
-        int64_t copy __attribute__((unused)) = PT_FD_WORD(-1, 0);                             \
-        rtype ret;                                                                            \
-        REAL_RESOLVE(name)                                                                    \
-        pass.fd = 0;                                                                          \
-        int cls = pt_thread_traced(t) ? (int)(gate) : -1;                                     \
-        if (cls < 0) {                                                                        \
-            ret = real_##name args;                                                           \
-            untraced return ret;                                                              \
-        }                                                                                     \
-        pass.cls = (enum pt_class)cls;                                                        \
-        pass.flags = 0;                                                                       \
-        pass.ident.handle = 0;                                                                \
-        pass.ident.dev = pass.ident.ino = pass.ident.size = 0;                                \
-        pt_pass_begin(t, &pass, PT_OP_##name, AGAIN_##rcls(name, args));                      \
-        ret = real_##name args;                                                               \
-        after int64_t recorded = (int64_t)(result);                                           \
-        int err = 0, vain = (asked) && !t->poll.busy;                                         \
-        if (PT_UNLIKELY(recorded == -1)) {                                                    \
-            err = (error);                                                                    \
-            vain |= VAIN_##rcls;                                                              \
-        }                                                                                     \
-        SLEPT_##rcls(name) unsigned words = PT_SHAPE_WORDS(SHAPE_##name) + names_##name args; \
-        uint64_t *w = PT_UNLIKELY(vain)                                                       \
-                          ? pt_poll_failed(t, &pass, PT_OP_##name, words, recorded, err)      \
-                          : pt_pass_end(t, &pass, PT_OP_##name, words, recorded, err);        \
-        if (PT_LIKELY(w != NULL)) {                                                           \
-            fields                                                                            \
-        }                                                                                     \
-        if (PT_UNLIKELY(vain)) {                                                              \
-            pt_poll_kept(t);                                                                  \
-            return ret;                                                                       \
-        }                                                                                     \
-        pt_pass_close(t, &pass, PT_OP_##name, w);                                             \
-        return ret;                                                                           \
+#define WRAPPER(name, rcls, rtype, params, args, result, error, asked, fields, before, gate,   \
+                after, untraced)                                                               \
+    REAL_POINTER(name, rtype, params)                                                          \
+    PT_EXPORT rtype name params;                                                               \
+    rtype name params                                                                          \
+    {                                                                                          \
+        before struct pt_thread *t = &pt_self;                                                 \
+        struct pt_pass pass;                                                                   \
+        int64_t copy __attribute__((unused)) = PT_FD_WORD(-1, 0);                              \
+        rtype ret;                                                                             \
+        REAL_RESOLVE(name)                                                                     \
+        pass.fd = 0;                                                                           \
+        struct lengths length = {0, 0};                                                        \
+        int cls = -1;                                                                          \
+        if (pt_thread_traced(t)) {                                                             \
+            length = lengths_##name args;                                                      \
+            cls = (int)(gate);                                                                 \
+        }                                                                                      \
+        if (cls < 0) {                                                                         \
+            ret = real_##name args;                                                            \
+            untraced return ret;                                                               \
+        }                                                                                      \
+        pass.cls = (enum pt_class)cls;                                                         \
+        pass.flags = 0;                                                                        \
+        pass.ident.handle = 0;                                                                 \
+        pass.ident.dev = pass.ident.ino = pass.ident.size = 0;                                 \
+        pt_pass_begin(t, &pass, PT_OP_##name, AGAIN_##rcls(name, args));                       \
+        ret = real_##name args;                                                                \
+        after int64_t recorded = (int64_t)(result);                                            \
+        int err = 0, vain = (asked) && !t->poll.busy;                                          \
+        if (PT_UNLIKELY(recorded == -1)) {                                                     \
+            err = (error);                                                                     \
+            vain |= VAIN_##rcls;                                                               \
+        }                                                                                      \
+        SLEPT_##rcls(name) unsigned words = PT_SHAPE_WORDS(SHAPE_##name) + text_words(length); \
+        uint64_t *w = PT_UNLIKELY(vain)                                                        \
+                          ? pt_poll_failed(t, &pass, PT_OP_##name, words, recorded, err)       \
+                          : pt_pass_end(t, &pass, PT_OP_##name, words, recorded, err);         \
+        if (PT_LIKELY(w != NULL)) {                                                            \
+            fields                                                                             \
+        }                                                                                      \
+        if (PT_UNLIKELY(vain)) {                                                               \
+            pt_poll_kept(t);                                                                   \
+            return ret;                                                                        \
+        }                                                                                      \
+        pt_pass_close(t, &pass, PT_OP_##name, w);                                              \
+        return ret;                                                                            \
     }
 
 /* A call on a stream, see pt_stream_begin(); `shortcut`: statements that may be all there is to do.
@@ -718,47 +734,49 @@ static inline int64_t dir_word(int dir)
  * the library's own, other MPI calls too; below one of MPI-IO (`depth` is then `inner`) I/O is
  * recorded as inner.
  */
-#define MPI_WRAPPER(name, mcls, params, args, depth, asks, names, fields, before, after, then)  \
-    static int(*real_MPI_##name) params, (*real_PMPI_##name)params;                             \
-    static inline int wrap_MPI_##name params                                                    \
-    {                                                                                           \
-        struct pt_thread *t = &pt_self;                                                         \
-        struct pt_pass pass;                                                                    \
-        int64_t bytes __attribute__((unused));                                                  \
-        int pmpi = t->pmpi;                                                                     \
-        int(**real) params = pmpi ? &real_PMPI_##name : &real_MPI_##name;                       \
-        t->pmpi = 0;                                                                            \
-        if (PT_UNLIKELY(!*real))                                                                \
-            *real = (int(*) params)pt_real_mpi(pmpi ? "PMPI_" #name : "MPI_" #name);            \
-        if (!pt_thread_traced(t) || t->inner)                                                   \
-            return (*real)args;                                                                 \
-        pass.cls = mcls;                                                                        \
-        pass.flags = 0;                                                                         \
-        pass.fd = 0;                                                                            \
-        before pt_pass_begin_by(here, t, &pass, PT_OP_MPI_##name, asks);                        \
-        t->depth++;                                                                             \
-        if (PT_UNLIKELY(pt_mpi.judged))                                                         \
-            pt_mpi_judged_call(t, size_MPI_##name args);                                        \
-        int ret = (*real)args;                                                                  \
-        t->depth--;                                                                             \
-        after uint64_t *w = pt_pass_end_here(t, &pass, PT_OP_MPI_##name,                        \
-                                             PT_SHAPE_WORDS(SHAPE_MPI_##name) + names, 0, ret); \
-        if (PT_LIKELY(w != NULL)) {                                                             \
-            fields pt_pass_commit(t);                                                           \
-        }                                                                                       \
-        then pt_pass_done(t, &pass);                                                            \
-        return ret;                                                                             \
-    }                                                                                           \
-    PT_EXPORT int MPI_##name params;                                                            \
-    PT_EXPORT int PMPI_##name params;                                                           \
-    int MPI_##name params                                                                       \
-    {                                                                                           \
-        return wrap_MPI_##name args;                                                            \
-    }                                                                                           \
-    int PMPI_##name params                                                                      \
-    {                                                                                           \
-        pt_self.pmpi = 1;                                                                       \
-        return wrap_MPI_##name args;                                                            \
+#define MPI_WRAPPER(name, mcls, params, args, depth, asks, names, fields, before, after, then) \
+    static int(*real_MPI_##name) params, (*real_PMPI_##name)params;                            \
+    static inline int wrap_MPI_##name params                                                   \
+    {                                                                                          \
+        struct pt_thread *t = &pt_self;                                                        \
+        struct pt_pass pass;                                                                   \
+        int64_t bytes __attribute__((unused));                                                 \
+        int pmpi = t->pmpi;                                                                    \
+        int(**real) params = pmpi ? &real_PMPI_##name : &real_MPI_##name;                      \
+        t->pmpi = 0;                                                                           \
+        if (PT_UNLIKELY(!*real))                                                               \
+            *real = (int(*) params)pt_real_mpi(pmpi ? "PMPI_" #name : "MPI_" #name);           \
+        if (!pt_thread_traced(t) || t->inner)                                                  \
+            return (*real)args;                                                                \
+        struct lengths length __attribute__((unused)) = names;                                 \
+        pass.cls = mcls;                                                                       \
+        pass.flags = 0;                                                                        \
+        pass.fd = 0;                                                                           \
+        before pt_pass_begin_by(here, t, &pass, PT_OP_MPI_##name, asks);                       \
+        t->depth++;                                                                            \
+        if (PT_UNLIKELY(pt_mpi.judged))                                                        \
+            pt_mpi_judged_call(t, size_MPI_##name args);                                       \
+        int ret = (*real)args;                                                                 \
+        t->depth--;                                                                            \
+        after uint64_t *w =                                                                    \
+            pt_pass_end_here(t, &pass, PT_OP_MPI_##name,                                       \
+                             PT_SHAPE_WORDS(SHAPE_MPI_##name) + text_words(length), 0, ret);   \
+        if (PT_LIKELY(w != NULL)) {                                                            \
+            fields pt_pass_commit(t);                                                          \
+        }                                                                                      \
+        then pt_pass_done(t, &pass);                                                           \
+        return ret;                                                                            \
+    }                                                                                          \
+    PT_EXPORT int MPI_##name params;                                                           \
+    PT_EXPORT int PMPI_##name params;                                                          \
+    int MPI_##name params                                                                      \
+    {                                                                                          \
+        return wrap_MPI_##name args;                                                           \
+    }                                                                                          \
+    int PMPI_##name params                                                                     \
+    {                                                                                          \
+        pt_self.pmpi = 1;                                                                      \
+        return wrap_MPI_##name args;                                                           \
     }
 
 #define IN_VAIN(name, success, fields)             \
@@ -767,24 +785,24 @@ static inline int64_t dir_word(int dir)
         return ret;                                \
     }
 
-#define MPI(name, mcls, replay, params, args, fields)                                           \
-    MPI_WRAPPER(name, PT_CLASS_##mcls, params, args, below_mpi, 0, 0, fields, NOTHING, NOTHING, \
-                NOTHING)
-#define MPIODD(name, mcls, params, args, fields)                                             \
-    MPI_WRAPPER(name, PT_CLASS_##mcls, params, args, below_mpi, 0, 0, fields, BEFORE_##name, \
-                AFTER_##name, THEN_##name)
+#define MPI(name, mcls, replay, params, args, fields)                                         \
+    MPI_WRAPPER(name, PT_CLASS_##mcls, params, args, below_mpi, 0, NO_NAMES, fields, NOTHING, \
+                NOTHING, NOTHING)
+#define MPIODD(name, mcls, params, args, fields)                                     \
+    MPI_WRAPPER(name, PT_CLASS_##mcls, params, args, below_mpi, 0, NO_NAMES, fields, \
+                BEFORE_##name, AFTER_##name, THEN_##name)
 #define COMM_MADE(same, old, made) \
     if (!ret)                      \
         pt_mpi_comm_made(t, old, *(void **)(made), same);
-#define MPICOMM(name, same, params, args, old, made, fields)                                  \
-    MPI_WRAPPER(name, PT_CLASS_SYNC, params, args, below_mpi, 0, 0, fields, NOTHING, NOTHING, \
-                COMM_MADE(same, old, made))
-#define MPITEST(name, params, args, success, fields)                                       \
-    MPI_WRAPPER(name, PT_CLASS_SYNC, params, args, below_mpi, 1, 0, fields, BEFORE_##name, \
+#define MPICOMM(name, same, params, args, old, made, fields)                                \
+    MPI_WRAPPER(name, PT_CLASS_SYNC, params, args, below_mpi, 0, NO_NAMES, fields, NOTHING, \
+                NOTHING, COMM_MADE(same, old, made))
+#define MPITEST(name, params, args, success, fields)                                              \
+    MPI_WRAPPER(name, PT_CLASS_SYNC, params, args, below_mpi, 1, NO_NAMES, fields, BEFORE_##name, \
                 AFTER_##name IN_VAIN(name, success, fields), THEN_##name)
-#define MPIIO(name, replay, params, args, fields)                                                  \
-    MPI_WRAPPER(name, PT_CLASS_IO, params, args, inner, 0, names_MPI_##name args, fields, NOTHING, \
-                NOTHING, NOTHING)
+#define MPIIO(name, replay, params, args, fields)                                           \
+    MPI_WRAPPER(name, PT_CLASS_IO, params, args, inner, 0, lengths_MPI_##name args, fields, \
+                NOTHING, NOTHING, NOTHING)
 
 #include "common/calls.def"
 

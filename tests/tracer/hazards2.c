@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
@@ -347,7 +348,7 @@ static int hazard__exit(void)
 
 /* ---- many threads ------------------------------------------------------------------- */
 
-#define MANY 300
+#define MANY       300
 static pthread_barrier_t all_here;
 
 static void *many_main(void *arg)
@@ -563,6 +564,34 @@ static int hazard_orphan(void)
     return 6;
 }
 
+/* A name that gets shorter and longer while it is used. */
+#define SHORT_NAME 4
+static volatile char changing[] = "name-that-is-longer-than-a-few-words";
+static atomic_int name_used;
+
+static void *change_name(void *arg)
+{
+    while (!atomic_load(&name_used)) {
+        changing[SHORT_NAME] = 0;
+        changing[SHORT_NAME] = '-';
+    }
+    return arg;
+}
+
+static int hazard_changing(void)
+{
+    struct stat st;
+    touch((const char *)changing);
+    touch("name");
+    void *changer = start(change_name, 0);
+    for (int i = 0; i < 50000; i++)
+        if (stat((const char *)changing, &st))
+            return 1;
+    atomic_store(&name_used, 1);
+    join(changer);
+    return 0;
+}
+
 static int hazard_whoami(void)
 {
     printf("uid %s euid\n", getuid() == geteuid() ? "is" : "is not");
@@ -585,6 +614,7 @@ int main(int argc, char **argv)
         {"_exit", hazard__exit},
         {"closerange", hazard_closerange},
         {"many", hazard_many},
+        {"changing", hazard_changing},
         {"relay", hazard_relay},
         {"fork", hazard_fork},
         {"vfork", hazard_vfork},

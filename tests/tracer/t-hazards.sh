@@ -359,6 +359,12 @@ if hazard many 0 "" "$hazards" many; then
     ok many
 fi
 
+if hazard changing 0 "" "$hazards" changing; then
+    [ "$(json changing complete)" = True ] || bad 'changing: the run is not complete'
+    expect changing 50000 '^0 stat\("name'
+    ok changing
+fi
+
 if hazard stream 0 "" "$hazards" stream; then
     expect stream 20000 '^0\.0\.[1-4] (__)?vfprintf(_chk)?\([0-9]+, 11\) = 11$'
     expect stream 0 'putc_unlocked'

@@ -28,6 +28,11 @@ static int by_the_list(const char *list, const char *path)
     return !only;
 }
 
+static int is_traced(const char *name)
+{
+    return pt_filter_path(name, strlen(name));
+}
+
 START_TEST(usual_names)
 {
     static const struct {
@@ -61,8 +66,8 @@ START_TEST(usual_names)
     };
     pt_filter_prepare(usual);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
-        ck_assert_msg(pt_filter_path(cases[i].path) == cases[i].traced, "'%s'", cases[i].path);
-    ck_assert_int_eq(pt_filter_path(NULL), 0);
+        ck_assert_msg(is_traced(cases[i].path) == cases[i].traced, "'%s'", cases[i].path);
+    ck_assert_int_eq(pt_filter_path(NULL, 0), 0);
 }
 END_TEST
 
@@ -99,8 +104,8 @@ START_TEST(any_names)
         pt_filter_prepare(list);
         for (int k = 0; k < 20; k++) {
             char *name = make_name((size_t)rand() % 70);
-            ck_assert_msg(pt_filter_path(name) == by_the_list(list, name), "'%s', list '%s'...",
-                          name, list);
+            ck_assert_msg(is_traced(name) == by_the_list(list, name), "'%s', list '%s'...", name,
+                          list);
             free(name);
         }
     }
