@@ -11,13 +11,19 @@
 
 /* ---- time ---------------------------------------------------------------------------- */
 
+void pt_cpu_look(struct pt_thread *t)
+{
+    t->cpu_at = pt_cpu_clock();
+    t->short_time = 0;
+    t->unmeasured = 0;
+}
+
 uint64_t pt_cpu_used(struct pt_thread *t, uint64_t at_most)
 {
-    uint64_t cpu = pt_cpu_clock(), used = cpu - t->cpu_at;
-    uint64_t in_between = pt_to_ns(t->short_time);
+    uint64_t before = t->cpu_at, in_between = pt_to_ns(t->short_time);
+    pt_cpu_look(t);
+    uint64_t used = t->cpu_at - before;
     used = used > in_between ? used - in_between : 0;
-    t->cpu_at = cpu;
-    t->short_time = 0;
     at_most = pt_to_ns(at_most);
     return used < at_most ? used : at_most;
 }
@@ -34,9 +40,20 @@ static void measure_gap(struct pt_thread *t, struct pt_pass *pass)
     pass->flags |= PT_RECF_CPU;
 }
 
-/* What of the call was spent on the CPU: does it spin or sleep when it waits? */
-PT_COLD void pt_measure_call(struct pt_thread *t, struct pt_pass *pass, uint64_t dur)
+/* One that follows a long gap may well be followed by another, whose CPU time we want to know. */
+static int may_go_unmeasured(const struct pt_thread *t, const struct pt_pass *pass, uint64_t dur)
 {
+    return pass->cls == PT_CLASS_IO && !(pass->flags & PT_RECF_CPU) &&
+           t->unmeasured + dur <= pt_ticks.long_time * (PT_UNMEASURED_NS / PT_LONG_NS);
+}
+
+/* What of the call was spent on the CPU: does it spin or sleep when it waits? */
+void pt_measure_call(struct pt_thread *t, struct pt_pass *pass, uint64_t dur)
+{
+    if (may_go_unmeasured(t, pass, dur)) {
+        t->unmeasured += dur;
+        return;
+    }
     pass->busy = pt_cpu_used(t, dur);
     pass->flags |= PT_RECF_BUSY;
 }
@@ -46,14 +63,15 @@ static void hold(struct pt_thread *t, struct pt_pass *pass, uint16_t op, uint64_
     pass->hold = pt_hold(t, op);
     pass->flags |= PT_RECF_HELD;
     pt_hold_advance(t, io_event);
-    t->cpu_at = pt_cpu_clock();
-    t->short_time = 0;
+    pt_cpu_look(t);
     pass->begin = pt_now();
 }
 
 PT_COLD void pt_pass_begin_slow(struct pt_thread *t, struct pt_pass *pass, uint16_t op, int again)
 {
     measure_gap(t, pass);
+    if (pass->cls == PT_CLASS_SYNC && t->unmeasured) /* its own CPU time is wanted, exactly */
+        pt_cpu_look(t);
     if (pt_poll_next(t, pass, again) != PT_POLL_NONE) { /* not held: it was, the first time */
         pt_set_phase(t, PT_PHASE_POLL, op);
         return;

@@ -61,6 +61,7 @@ PT_INLINE int pt_pass_clock(struct pt_thread *t, struct pt_pass *pass)
     pass->begin = now;
     pass->flags = 0;
     if (PT_UNLIKELY(gap > pt_ticks.long_time) || PT_UNLIKELY(t->polls) ||
+        (pass->cls == PT_CLASS_SYNC && PT_UNLIKELY(t->unmeasured)) ||
         PT_UNLIKELY(atomic_load_explicit(&t->ring->io_done, memory_order_relaxed) >= t->hold_next))
         return 1;
     t->short_time += gap;
@@ -113,7 +114,7 @@ unsigned pt_extra_words(uint32_t flags);
 uint64_t *pt_put_extras(uint64_t *w, const struct pt_pass *pass);
 /* The CPU time used since the clock was read last, less what short gaps and calls took, ns. */
 uint64_t pt_cpu_used(struct pt_thread *t, uint64_t at_most);
-/* CPU time of a long call. */
+/* The CPU time of a long call, if it is to be known. */
 void pt_measure_call(struct pt_thread *t, struct pt_pass *pass, uint64_t dur);
 
 /* ---- polls, as far as they are met here; poll.h has the rest ---- */

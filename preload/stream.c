@@ -35,8 +35,8 @@ static void record_inlined(struct pt_thread *t, const FILE *f, int64_t n)
     struct pt_pass pass;
     uint16_t op = f->_flags & 0x0800 ? PT_OP_putc_unlocked : PT_OP_getc_unlocked;
     int cls = pt_fds_class(t, f->_fileno, &pass);
+    pass.cls = (enum pt_class)cls;
     if (cls == PT_CLASS_IO && !pt_pass_clock(t, &pass)) {
-        pass.cls = PT_CLASS_IO;
         t->end = pass.begin;
         if (pt_put_short(t, op, pass.fd, n, pass.begin, 0)) {
             pt_pass_done(t, &pass);

@@ -24,8 +24,7 @@ static void ring_begin(struct pt_thread *t, struct pt_ring *ring, uint32_t numbe
     t->told = 0;
     pt_record_ring(t);
     t->end = pt_now();
-    t->cpu_at = pt_cpu_clock();
-    t->short_time = 0;
+    pt_cpu_look(t);
     struct pt_name name = {ring->name.rank, ring->name.process, (int32_t)number};
     pt_hold_prepare(t, &name);
     atomic_store(&ring->tid, (int32_t)pt_sys(SYS_gettid));

@@ -29,6 +29,12 @@
  * a shorter one is taken to have been on the CPU throughout.
  */
 #define PT_LONG_NS 50000
+/*
+ * To ask the kernel for that clock takes a microsecond and more after a wait for a disk, so not
+ * every I/O that is longer is followed by it: so long may they take together, and so wrong may be
+ * how much of a gap behind them was spent on the CPU.
+ */
+#define PT_UNMEASURED_NS (10 * PT_LONG_NS)
 
 enum pt_thread_state { PT_THREAD_NEW, PT_THREAD_READY, PT_THREAD_OFF };
 
@@ -85,6 +91,7 @@ struct pt_thread {
     uint64_t lost;       /* events dropped since the last one written */
     uint64_t hold_next;  /* number of the next I/O to be held */
     uint64_t polls;      /* unsuccessful so far and not over, 0: none */
+    uint64_t unmeasured; /* ticks since cpu_at in long I/O calls */
     struct pt_open open[PT_MAX_OPEN]; /* the records being written, the outermost first */
     uint64_t cpu_at;                  /* the CPU clock when it was read last */
     struct {                          /* see hold.c */
@@ -198,6 +205,8 @@ void *pt_real_mpi(const char *name);
 
 /* ---- record.c (the frequent part is in record.h) ------------------------------------------- */
 
+/* Reads the CPU clock: what is measured from now on begins here. */
+void pt_cpu_look(struct pt_thread *t);
 /* Says which thread writes into the ring from now on. */
 void pt_record_thread(struct pt_thread *t, uint32_t number);
 /* The thread has got its ring: nothing is known yet about room in it. */

@@ -592,6 +592,31 @@ static int hazard_changing(void)
     return 0;
 }
 
+/* Long writes, and after them a gap in which the process is stopped: nobody computes then. */
+static int hazard_stopped(void)
+{
+    static char block[1 << 20];
+    struct timespec pause = {0, 300000000};
+    atomic_int *over =
+        mmap(NULL, sizeof(*over), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    pid_t me = getpid();
+    int fd = open("blocks", O_WRONLY | O_CREAT, 0600);
+    for (int i = 0; i < 20; i++)
+        if (pwrite(fd, block, sizeof(block), 0) != sizeof(block))
+            return 1;
+    if (!fork()) {
+        kill(me, SIGSTOP);
+        nanosleep(&pause, NULL);
+        atomic_store(over, 1);
+        kill(me, SIGCONT);
+        _exit(0);
+    }
+    while (!atomic_load(over))
+        ;
+    touch("stopped");
+    return 0;
+}
+
 static int hazard_whoami(void)
 {
     printf("uid %s euid\n", getuid() == geteuid() ? "is" : "is not");
@@ -614,6 +639,7 @@ int main(int argc, char **argv)
         {"_exit", hazard__exit},
         {"closerange", hazard_closerange},
         {"many", hazard_many},
+        {"stopped", hazard_stopped},
         {"changing", hazard_changing},
         {"relay", hazard_relay},
         {"fork", hazard_fork},

@@ -365,6 +365,15 @@ if hazard changing 0 "" "$hazards" changing; then
     ok changing
 fi
 
+# The program computes for less than half of the gap before that open.
+if hazard stopped 0 "" "$hazards" stopped; then
+    "$ptdump" --node 0 "$work/stopped.run"/*.ptrun | sed -n 's/ [a-z].*<\(.*\)> cpu=/ \1 /p' |
+        awk 'longest < $2 - end { longest = $2 - end; cpu = $4 }
+            { end = $2 + $3 }
+            END { exit !(cpu < longest / 2) }' || bad 'stopped: taken for computing'
+    ok stopped
+fi
+
 if hazard stream 0 "" "$hazards" stream; then
     expect stream 20000 '^0\.0\.[1-4] (__)?vfprintf(_chk)?\([0-9]+, 11\) = 11$'
     expect stream 0 'putc_unlocked'
