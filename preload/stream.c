@@ -14,7 +14,7 @@
 #include "preload/stream.h"
 #include "preload/sys.h"
 
-#define A_FEW_BYTES 64
+#define A_FEW_BYTES 256
 
 /* ---- inlined calls: see stream.h ---------------------------------------------------------- */
 
