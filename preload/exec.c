@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "common/env.h"
+#include "preload/passed.h"
 #include "preload/process.h"
 #include "preload/sys.h"
 #include "preload/tracer.h"

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "common/glob.h"
-#include "preload/tracer.h"
+#include "preload/passed.h"
 
 /*
  * Which files are traced.  Every call with a name comes here, and most names match nothing: so

@@ -7,7 +7,7 @@
 
 #include <errno.h>
 
-#include "preload/tracer.h"
+#include "preload/passed.h"
 
 #define PT_INLINE static inline __attribute__((always_inline))
 #define PT_COLD   __attribute__((cold, noinline))

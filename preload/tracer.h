@@ -6,9 +6,7 @@
 #ifndef PT_TRACER_H
 #define PT_TRACER_H
 
-#include <errno.h>
 #include <stdint.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 
@@ -305,35 +303,6 @@ void pt_fds_closed_range(unsigned first, unsigned last);
 /* fd2 is a copy of fd; returns its word. */
 int64_t pt_fds_copied(int64_t fd_word, int fd2);
 void pt_fds_forked(void);
-
-/* ---- what the program passes ---------------------------------------------------- */
-
-/*
- * Could something be there?  A call refuses a wrong address and the program goes on, and so must
- * we; those that are met are 0, small numbers and -1.  Not a comparison with NULL: the compiler
- * believes the headers, that it never is.
- */
-static inline int pt_is_address(const void *p)
-{
-    return PT_LIKELY((uintptr_t)p - PT_PAGE < UINTPTR_MAX - 2 * PT_PAGE);
-}
-
-static inline size_t pt_string_length(const char *s)
-{
-    return pt_is_address(s) ? strnlen(s, PT_STRING_MAX) : 0;
-}
-
-/* The call may have failed before anybody looked at what its pointers point to: so do not we. */
-static inline int pt_is_unread(int err)
-{
-    return PT_UNLIKELY(err) && (err == EFAULT || err == EBADF);
-}
-
-/* Where the bytes came from that have moved the offset, or went to; -1: there is no offset. */
-static inline int64_t pt_moved_from(const off_t *off, ssize_t ret, int err)
-{
-    return off && !pt_is_unread(err) ? *off - (ret > 0 ? ret : 0) : -1;
-}
 
 /* ---- filter.c ------------------------------------------------------------------- */
 

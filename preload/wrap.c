@@ -12,7 +12,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <mqueue.h>
 #include <poll.h>
 #include <pthread.h>
@@ -62,35 +61,6 @@
 #undef fwrite_unlocked
 
 typedef void *mpi_h; /* a communicator, datatype or file: passed on, never looked into */
-
-static inline int64_t pt_iov_len(const struct iovec *iov, size_t cnt, int err)
-{
-    int64_t n = 0;
-    if (pt_is_unread(err) || cnt > IOV_MAX)
-        return 0;
-    for (size_t i = 0; i < cnt; i++)
-        n += (int64_t)iov[i].iov_len;
-    return n;
-}
-
-/* How many bytes wide characters are in the file; errno is kept. */
-static inline int64_t pt_wide_byte(wint_t c)
-{
-    char buf[MB_LEN_MAX];
-    mbstate_t state = {0};
-    int error = errno;
-    size_t n = wcrtomb(buf, (wchar_t)c, &state);
-    errno = error;
-    return n == (size_t)-1 ? 1 : (int64_t)n;
-}
-
-static inline int64_t pt_wide_bytes(const wchar_t *s)
-{
-    int64_t n = 0;
-    for (; *s; s++)
-        n += pt_wide_byte((wint_t)*s);
-    return n;
-}
 
 /* ---- how many words a row's fields take (PT_SHAPE), and how long its names are -------------- */
 
@@ -220,8 +190,7 @@ static inline unsigned text_words(struct lengths length)
 #undef NONZERO
 #undef OWN_COUNT
 
-/* ---- how many bytes a call on a stream will write: its only LEN -------------------------------
- */
+/* ---- how many bytes a call on a stream will write: its only LEN ------------------------------ */
 
 #define LENGTH_STDPUT(name, params, fields)    \
     static inline int64_t length_##name params \
@@ -345,8 +314,7 @@ static inline int64_t dir_word(int dir)
 #define GATE_IDLE  PT_CLASS_IDLE
 #define GATE_NAME  PT_CLASS_NAME
 
-/* ---- the odd ones ------------------------------------------------------------------------------
- */
+/* ---- the odd ones ---------------------------------------------------------------------------- */
 
 #define NOTHING
 #define NEEDS_MODE(flags) ((flags)&O_CREAT || ((flags)&O_TMPFILE) == O_TMPFILE)
@@ -480,8 +448,7 @@ static inline int64_t dir_word(int dir)
 #define UNTRACED_fflush          FLUSHED
 #define UNTRACED_fflush_unlocked FLUSHED
 
-/* ---- what asks in vain (poll.c), by the row's class -------------------------------------------
- */
+/* ---- what asks in vain (poll.c), by the row's class ------------------------------------------ */
 
 /* May the call go on with pending polls? */
 #define AGAIN_IO(name, args)            \
@@ -526,8 +493,7 @@ static inline int64_t dir_word(int dir)
 #define SLEPT_AIO(name)
 #define SLEPT_NAME(name)
 
-/* ---- the wrappers -------------------------------------------------------------------------------
- */
+/* ---- the wrappers ---------------------------------------------------------------------------- */
 
 #define REAL_POINTER(name, rtype, params) static PT_NEAR rtype(*real_##name) params;
 #define REAL_RESOLVE(name)         \
@@ -806,8 +772,8 @@ static inline int64_t dir_word(int dir)
 
 #include "common/calls.def"
 
-/* ---- second names
- * ---------------------------------------------------------------------------------- */
+/* ---- second names -----------------------------------------------------------------------------
+ */
 
 #define ALIAS(second, name)                                 \
     extern __typeof__(name) second##_alias __asm__(#second) \

@@ -348,7 +348,7 @@ static int hazard__exit(void)
 
 /* ---- many threads ------------------------------------------------------------------- */
 
-#define MANY       300
+#define MANY 300
 static pthread_barrier_t all_here;
 
 static void *many_main(void *arg)
@@ -565,15 +565,15 @@ static int hazard_orphan(void)
 }
 
 /* A name that gets shorter and longer while it is used. */
-#define SHORT_NAME 4
 static volatile char changing[] = "name-that-is-longer-than-a-few-words";
 static atomic_int name_used;
 
 static void *change_name(void *arg)
 {
+    size_t end = strlen("name");
     while (!atomic_load(&name_used)) {
-        changing[SHORT_NAME] = 0;
-        changing[SHORT_NAME] = '-';
+        changing[end] = 0;
+        changing[end] = '-';
     }
     return arg;
 }

@@ -365,7 +365,7 @@ if hazard changing 0 "" "$hazards" changing; then
     ok changing
 fi
 
-# The program computes for less than half of the gap before that open.
+# The gap in which it was stopped is by far the longest, and the least of it is CPU time.
 if hazard stopped 0 "" "$hazards" stopped; then
     "$ptdump" --node 0 "$work/stopped.run"/*.ptrun | sed -n 's/ [a-z].*<\(.*\)> cpu=/ \1 /p' |
         awk 'longest < $2 - end { longest = $2 - end; cpu = $4 }
