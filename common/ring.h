@@ -23,14 +23,14 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
+#include "common/filter.h"
 #include "common/trace.h"
 
 #define PT_MEMORY_MAGIC   0x50545348u /* PTSH */
-#define PT_MEMORY_VERSION 7
-#define PT_FILTERS_SIZE   8192 /* bytes, of files */
-#define PT_PROGRAMS_SIZE  2048 /* bytes, of programs */
-#define PT_MAX_SLOTS      4096 /* threads at a time on one host */
-#define PT_MAX_RANKS      1024 /* on one host; a power of two */
+#define PT_MEMORY_VERSION 8
+#define PT_PROGRAMS_SIZE  12288 /* bytes */
+#define PT_MAX_SLOTS      4096  /* threads at a time on one host */
+#define PT_MAX_RANKS      1024  /* on one host; a power of two */
 #define PT_PAGE           4096
 
 /* ---- records --------------------------------------------------------------- */
@@ -134,7 +134,7 @@ struct pt_ring {
     _Atomic uint64_t polls;    /* unsuccessful ones that have returned: no progress */
     _Atomic uint32_t lingered; /* the last request that it has complied with */
     /*
-     * 1 + the head for which the record at pt_ring_pending() holds: polls that have not come to
+     * 1 + the head for which the record in `pending` holds: polls that have not come to
      * an end.  Whatever is published later takes their place.
      */
     _Atomic uint64_t pending_head;
@@ -170,16 +170,10 @@ struct pt_ring {
     char exe[PT_PROCESS_PATH]; /* as exec was given it, or as /proc has it */
     char cwd[PT_PROCESS_PATH];
 
+    uint64_t pending[PT_REC_MAX_WORDS]; /* a record; most end in the page where this begins */
+
     _Alignas(PT_PAGE) unsigned char data[];
 };
-
-/* Behind the ring's data; the slot has room for it. */
-static inline uint64_t *pt_ring_pending(struct pt_ring *ring, uint64_t ring_size)
-{
-    return (uint64_t *)(ring->data + ring_size);
-}
-
-#define PT_PENDING_BYTES (PT_REC_MAX_WORDS * sizeof(uint64_t))
 
 /* ---- the memory's head --------------------------------------------------------- */
 
@@ -205,7 +199,7 @@ struct pt_memory {
     uint32_t magic, version;
     uint32_t nslots;
     uint32_t ring_size;  /* bytes of data, a power of two */
-    uint64_t slot_size;  /* bytes: ring head, data, pending record */
+    uint64_t slot_size;  /* bytes: ring head, data */
     uint64_t first_slot; /* offset of slot 0 */
     uint64_t plan_start; /* offset of the plan, sorted pt_plan_entry */
     uint32_t plan_count;
@@ -218,11 +212,12 @@ struct pt_memory {
     struct pt_name victim; /* PT_THROTTLE_NODE: this one */
     uint64_t period;       /* every so manyth I/O of who is held */
     uint64_t hold_limit;   /* ns: after that a held node goes on, whatever the watchdog does */
-    uint32_t exact_programs; /* `programs` are to be compared with what /proc calls us */
-    uint32_t match_mpi;      /* MPI's requests are followed, for discover=mpi or both */
-    char socket[108];        /* its name: is this the memory of our step? */
-    /* "+GLOB", "-GLOB" and "!GLOB" strings (preload/filter.c), an empty one last */
-    char programs[PT_PROGRAMS_SIZE], filters[PT_FILTERS_SIZE];
+    uint32_t exact_programs;   /* `programs` are to be compared with what /proc calls us */
+    uint32_t match_mpi;        /* MPI's requests are followed, for discover=mpi or both */
+    char socket[108];          /* its name: is this the memory of our step? */
+    struct pt_filters filters; /* of files */
+    /* "+GLOB", "-GLOB" and "!GLOB" strings, an empty one last */
+    char programs[PT_PROGRAMS_SIZE];
 
     /* written by everybody */
     _Alignas(PT_PAGE) struct pt_bell bell;
@@ -230,6 +225,8 @@ struct pt_memory {
     _Atomic uint32_t untraced_threads; /* threads that found no slot */
     struct pt_rank_entry ranks[PT_MAX_RANKS];
     _Atomic int32_t owner[PT_MAX_SLOTS]; /* pid of who has claimed the slot; 0: nobody */
+
+    char filter_list[PT_FILTERS_SIZE]; /* of which `filters` were made; seldom read */
 };
 
 static inline uint64_t pt_slot_offset(const struct pt_memory *memory, uint32_t slot)

@@ -103,17 +103,17 @@ static const char *why_blind(int fd, const struct stat *st, const char *start, l
  * What a child of vfork has found out while its parent had no ring yet: the parent says it, which
  * will wait for the child, if nothing else.
  */
-static PT_NEAR struct {
-    const char *reason; /* NULL: nothing */
-    char path[256];
-} unsaid;
+static PT_NEAR const char *unsaid; /* the reason; NULL: nothing */
+static PT_FAR char unsaid_path[256];
 
 static void say(const char *reason, const char *path)
 {
     struct pt_thread *t = &pt_self;
     if (pt_vforked && t->state == PT_THREAD_NEW) {
-        snprintf(unsaid.path, sizeof(unsaid.path), "%s", path);
-        unsaid.reason = reason;
+        size_t n = strnlen(path, sizeof(unsaid_path) - 1);
+        memcpy(unsaid_path, path, n);
+        unsaid_path[n] = 0;
+        unsaid = reason;
         return;
     }
     if (t->state == PT_THREAD_NEW) /* a fork that only calls exec */
@@ -124,11 +124,11 @@ static void say(const char *reason, const char *path)
 
 void pt_exec_say_rest(struct pt_thread *t)
 {
-    const char *reason = unsaid.reason;
+    const char *reason = unsaid;
     if (!reason)
         return;
-    unsaid.reason = NULL;
-    pt_record_blind(t, reason, unsaid.path);
+    unsaid = NULL;
+    pt_record_blind(t, reason, unsaid_path);
 }
 
 #define MAX_SCRIPTS 4 /* for one another, as many as the kernel follows */

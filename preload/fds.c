@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "preload/sys.h"
+#include "preload/table.h"
 #include "preload/tracer.h"
 
 #define UNKNOWN PT_FD_UNKNOWN
@@ -19,24 +20,37 @@
 #define ENTRY_KIND(entry)   ((enum pt_fd_kind)((entry)&0xff))
 #define ENTRY_HANDLE(entry) ((uint32_t)((entry) >> 32))
 
-_Atomic uint64_t pt_fd_table[PT_MAX_FDS];
+PT_NEAR _Atomic uint64_t pt_near_fds[PT_NEAR_FDS];
+static PT_NEAR pt_table far_fds; /* the words of those behind */
 static PT_NEAR _Atomic int nfds; /* no descriptor beyond these was ever entered */
 static PT_NEAR _Atomic uint32_t handles;
 
+/* NULL: there is none. */
+static _Atomic uint64_t *entry_of(int fd)
+{
+    _Atomic uint64_t *far = fd < PT_NEAR_FDS ? NULL : pt_table_get(&far_fds);
+    if (fd < 0 || fd >= PT_MAX_FDS)
+        return NULL;
+    return fd < PT_NEAR_FDS ? &pt_near_fds[fd] : far ? far + (fd - PT_NEAR_FDS) : NULL;
+}
+
 static void entry_set(int fd, enum pt_fd_kind kind, uint32_t handle)
 {
-    if (fd < 0 || fd >= PT_MAX_FDS)
+    if (fd >= PT_NEAR_FDS && kind != UNKNOWN)
+        pt_table_make(&far_fds, (PT_MAX_FDS - PT_NEAR_FDS) * sizeof(uint64_t));
+    _Atomic uint64_t *entry = entry_of(fd);
+    if (!entry)
         return;
     pt_raise(&nfds, fd + 1);
-    atomic_store_explicit(&pt_fd_table[fd], ENTRY(kind, handle), memory_order_release);
+    atomic_store_explicit(entry, ENTRY(kind, handle), memory_order_release);
 }
 
 static uint64_t entry_get(int fd)
 {
-    if (fd < 0)
-        return ENTRY(IGNORED, 0);
-    return fd < PT_MAX_FDS ? atomic_load_explicit(&pt_fd_table[fd], memory_order_acquire)
-                           : ENTRY(UNKNOWN, 0);
+    const _Atomic uint64_t *entry = entry_of(fd);
+    if (entry)
+        return atomic_load_explicit(entry, memory_order_acquire);
+    return ENTRY(fd < 0 ? IGNORED : UNKNOWN, 0);
 }
 
 static uint32_t new_handle(void)

@@ -233,7 +233,7 @@ static int file_close(int (*real)(void **), void **fh)
 
 PT_EXPORT int MPI_File_close(void **fh)
 {
-    static int (*real)(void **);
+    static PT_FAR int (*real)(void **);
     if (!real)
         real = (int (*)(void **))pt_real_mpi("MPI_File_close");
     return file_close(real, fh);
@@ -241,7 +241,7 @@ PT_EXPORT int MPI_File_close(void **fh)
 
 PT_EXPORT int PMPI_File_close(void **fh)
 {
-    static int (*real)(void **);
+    static PT_FAR int (*real)(void **);
     if (!real)
         real = (int (*)(void **))pt_real_mpi("PMPI_File_close");
     return file_close(real, fh);

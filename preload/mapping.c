@@ -12,6 +12,7 @@
 
 #include "preload/hand.h"
 #include "preload/sys.h"
+#include "preload/table.h"
 
 /* ---- the table ---------------------------------------------------------------------------- */
 
@@ -29,8 +30,8 @@
 #define FIRST(r)    ((r) >> COUNT_BITS)
 #define END(r)      (FIRST(r) + ((r)&MAX_COUNT))
 
-static _Atomic uint64_t ranges[MAX_RANGES]; /* 0: free */
-static PT_NEAR _Atomic unsigned nranges;    /* no range is behind these */
+static PT_NEAR pt_table table;           /* of MAX_RANGES words, 0: free */
+static PT_NEAR _Atomic unsigned nranges; /* no range is behind these */
 static PT_NEAR _Atomic int nlive;
 
 static uint64_t first_page(const void *addr)
@@ -45,7 +46,8 @@ static uint64_t end_page(const void *addr, size_t len)
 
 static void range_add(uint64_t range)
 {
-    for (unsigned i = 0; i < MAX_RANGES; i++) {
+    _Atomic uint64_t *ranges = pt_table_make(&table, MAX_RANGES * sizeof(*ranges));
+    for (unsigned i = 0; ranges && i < MAX_RANGES; i++) {
         uint64_t none = 0;
         if (!atomic_compare_exchange_strong(&ranges[i], &none, range))
             continue;
@@ -74,6 +76,7 @@ static int table_has(const void *addr, size_t len)
 {
     if (!atomic_load_explicit(&nlive, memory_order_relaxed))
         return 0;
+    const _Atomic uint64_t *ranges = pt_table_get(&table);
     uint64_t page = first_page(addr), end = end_page(addr, len);
     for (unsigned i = 0, n = atomic_load(&nranges); i < n; i++) {
         uint64_t r = atomic_load_explicit(&ranges[i], memory_order_relaxed);
@@ -103,6 +106,7 @@ static void table_cut(const void *addr, size_t len)
 {
     if (!atomic_load(&nlive))
         return;
+    _Atomic uint64_t *ranges = pt_table_get(&table);
     for (unsigned i = 0, n = atomic_load(&nranges); i < n; i++)
         range_cut(&ranges[i], first_page(addr), end_page(addr, len));
 }

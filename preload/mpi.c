@@ -12,10 +12,10 @@
 #include "preload/record.h"
 #include "preload/sys.h"
 
-struct pt_mpi pt_mpi;
+PT_FAR struct pt_mpi pt_mpi;
 
 /* Of the library; they are the real ones, our wrappers do not see them. */
-static struct {
+static PT_FAR struct {
     int (*query_thread)(int *);
     int (*comm_rank)(void *, int *);
     int (*comm_size)(void *, int *);
@@ -66,7 +66,7 @@ static int find_library(void)
 /* The largest so far: a wait does not know what was begun before. */
 void pt_mpi_judged_call(struct pt_thread *t, int64_t bytes)
 {
-    static _Atomic int64_t largest;
+    static PT_FAR _Atomic int64_t largest;
     int64_t known = atomic_load(&largest);
     while (known < bytes && !atomic_compare_exchange_weak(&largest, &known, bytes))
         ;

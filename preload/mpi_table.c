@@ -11,6 +11,7 @@
 #include <stdatomic.h>
 
 #include "preload/mpi.h"
+#include "preload/table.h"
 
 #define WAYS      16 /* places at which a handle may be */
 #define COMM_SETS 512
@@ -21,27 +22,25 @@ struct place {
     _Atomic uint64_t value;
 };
 
-static struct place comms[COMM_SETS * WAYS], requests[REQ_SETS * WAYS];
-
-static const struct {
-    struct place *places;
-    uint64_t sets;
-} tables[PT_MPI_NTABLES] = {
-    [PT_MPI_COMMS] = {comms, COMM_SETS},
-    [PT_MPI_REQUESTS] = {requests, REQ_SETS},
+static PT_FAR pt_table tables[PT_MPI_NTABLES];
+static const uint64_t nsets[PT_MPI_NTABLES] = {
+    [PT_MPI_COMMS] = COMM_SETS,
+    [PT_MPI_REQUESTS] = REQ_SETS,
 };
 
+/* NULL: the table has not been made yet. */
 static inline struct place *find_set(enum pt_mpi_table table, const void *handle)
 {
+    struct place *places = pt_table_get(&tables[table]);
     uint64_t hash = (uint64_t)(uintptr_t)handle * 0x9e3779b97f4a7c15u >> 40;
-    return tables[table].places + hash % tables[table].sets * WAYS;
+    return places ? places + hash % nsets[table] * WAYS : NULL;
 }
 
 /* The handle's place, and its value, which is not 0. */
 static struct place *find(enum pt_mpi_table table, const void *handle, uint64_t *value)
 {
     struct place *place = find_set(table, handle);
-    for (int i = 0; i < WAYS; i++) {
+    for (int i = 0; place && i < WAYS; i++) {
         if (atomic_load_explicit(&place[i].handle, memory_order_acquire) != handle)
             continue;
         *value = atomic_load_explicit(&place[i].value, memory_order_acquire);
@@ -54,6 +53,8 @@ static struct place *find(enum pt_mpi_table table, const void *handle, uint64_t 
 int pt_mpi_table_put(enum pt_mpi_table table, void *handle, uint64_t value)
 {
     uint64_t old;
+    if (!pt_table_make(&tables[table], nsets[table] * WAYS * sizeof(struct place)))
+        return -1;
     struct place *place = find(table, handle, &old);
     if (place && atomic_compare_exchange_strong(&place->value, &old, value))
         return 0;

@@ -30,7 +30,7 @@ PT_COLD int pt_ask_in_vain(const struct pt_thread *t, enum pt_class cls, int err
 
 static uint64_t *pending_words(struct pt_thread *t)
 {
-    return pt_ring_pending(t->ring, t->mask + 1);
+    return t->ring->pending;
 }
 
 /* The CPU time of the gap before a call that has begun, and of a call, ns. */

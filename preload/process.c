@@ -11,11 +11,13 @@
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 #include "common/env.h"
 #include "common/spec.h"
 #include "preload/process.h"
 #include "preload/sys.h"
+#include "preload/table.h"
 #include "preload/tracer.h"
 
 #define MAX_RINGS 1024 /* threads of one process at a time */
@@ -30,8 +32,10 @@ static PT_NEAR const struct pt_plan_entry *plan;
 /* This process; a forked child gets its own when it needs it. */
 static PT_NEAR struct pt_name process_name;
 static PT_NEAR _Atomic int32_t process_pid; /* as the watchdog sees it; 0: it has no name yet */
-static PT_NEAR int32_t process_pid_seen;    /* the same, when the memory was opened */
-static PT_NEAR char process_exe[PT_PROCESS_PATH];
+static PT_NEAR int32_t process_pid_seen;    /* the same, as soon as it is known */
+static PT_NEAR const char *process_exe;
+static PT_NEAR char short_exe[128]; /* process_exe is in one of these */
+static PT_FAR char long_exe[PT_PROCESS_PATH];
 static PT_NEAR uint64_t process_start;
 static PT_NEAR _Atomic uint32_t threads; /* numbered so far */
 static PT_NEAR int arguments;            /* of the program, as far as they are known */
@@ -45,12 +49,16 @@ struct ring_entry {
 };
 
 static PT_NEAR struct ring_entry few_rings[FEW_RINGS];
-static struct ring_entry more_rings[MAX_RINGS - FEW_RINGS];
+static PT_FAR pt_table more_rings;
 static PT_NEAR _Atomic int nrings; /* how many of them were ever used */
 
+/* NULL: there is no memory for so many. */
 static struct ring_entry *ring_entry(int i)
 {
-    return i < FEW_RINGS ? &few_rings[i] : &more_rings[i - FEW_RINGS];
+    if (i < FEW_RINGS)
+        return &few_rings[i];
+    struct ring_entry *more = pt_table_make(&more_rings, (MAX_RINGS - FEW_RINGS) * sizeof(*more));
+    return more ? more + (i - FEW_RINGS) : NULL;
 }
 
 struct pt_memory *pt_process_memory(void)
@@ -187,6 +195,8 @@ static int is_sealed(int fd)
     return seals >= 0 && seals & F_SEAL_SHRINK;
 }
 
+static PT_NEAR int by_socket; /* only there the watchdog tells what it sees */
+
 /* The memory, and our pid as the watchdog sees it; -1: it cannot be had. */
 static int open_memory(int32_t *pid)
 {
@@ -198,6 +208,7 @@ static int open_memory(int32_t *pid)
     if (fd >= 0)
         pt_sys(SYS_close, fd);
     fd = socket && *socket ? ask_watchdog(socket, pid) : -1;
+    by_socket = 1;
     if (fd >= 0 && !is_sealed(fd)) {
         pt_sys(SYS_close, fd);
         return -1;
@@ -229,6 +240,39 @@ static void *map(int fd, size_t size, uint64_t offset)
 {
     long p = pt_sys(SYS_mmap, 0, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, offset);
     return p < 0 && p > -4096 ? NULL : (void *)p;
+}
+
+/*
+ * To map something takes as long as twenty system calls that do nothing, and to unmap it when the
+ * process ends takes as long again.  So the first slots are mapped together with the head: they
+ * serve all processes where few run at a time, their forked children, and their first threads.
+ */
+#define TOGETHER (8 << 20)
+
+static PT_NEAR uint64_t mapped; /* from the memory's beginning */
+
+static struct pt_memory *map_head(int fd)
+{
+    mapped = TOGETHER;
+    struct pt_memory *m = map(fd, mapped, 0);
+    if (!m) { /* the program may have only a little memory */
+        mapped = sizeof(*m);
+        m = map(fd, mapped, 0);
+    }
+    if (m)
+        pt_sys(SYS_madvise, m, mapped, MADV_DONTDUMP);
+    return m;
+}
+
+static int is_mapped(uint64_t offset, uint64_t size)
+{
+    return size <= mapped && offset <= mapped - size;
+}
+
+/* A part of the memory that begins there; `fd` is needed if it is not mapped yet. */
+static void *map_part(struct pt_memory *m, int fd, uint64_t offset, uint64_t size)
+{
+    return is_mapped(offset, size) ? (char *)m + offset : map(fd, size, offset);
 }
 
 #ifndef MADV_POPULATE_WRITE
@@ -263,10 +307,10 @@ static int is_ours(const struct pt_memory *m)
            !strncmp(m->socket, socket, sizeof(m->socket));
 }
 
-static void map_plan(int fd, const struct pt_memory *m)
+static void map_plan(int fd, struct pt_memory *m)
 {
     if (m->plan_count)
-        plan = map(fd, m->plan_count * sizeof(*plan), m->plan_start);
+        plan = map_part(m, fd, m->plan_start, m->plan_count * sizeof(*plan));
 }
 
 static void use(struct pt_memory *m)
@@ -277,7 +321,7 @@ static void use(struct pt_memory *m)
             .long_time = ((uint64_t)PT_LONG_NS << 32) / m->tick_mult,
             .mult = m->tick_mult,
         };
-    pt_filter_prepare(m->filters);
+    pt_filter_use(&m->filters, m->filter_list);
     atomic_store_explicit(&memory, m, memory_order_release);
 }
 
@@ -285,6 +329,25 @@ void pt_process_arguments(int argc, char **argv)
 {
     arguments = argc;
     argument = argv;
+}
+
+#define STACK_MOST (8 << 20) /* of a program's arguments, environment and names */
+
+/*
+ * A library whose constructor comes before ours may make the first call.  The kernel puts the
+ * arguments, with their number in front, before the environment and the program's name behind it;
+ * if that is where the environment still is, they are there.
+ */
+static void find_arguments(const char *name)
+{
+    char **env = environ;
+    if (arguments || !env || (uintptr_t)name - (uintptr_t)env > STACK_MOST || env[-1])
+        return;
+    for (intptr_t n = 0; n < STACK_MOST / (intptr_t)sizeof(*env); n++)
+        if ((intptr_t)env[-2 - n] == n) {
+            pt_process_arguments((int)n, env - 1 - n);
+            return;
+        }
 }
 
 /*
@@ -296,6 +359,8 @@ static const char *executed_as(void)
 {
     static const char *const not_names[] = {"/dev/fd/", "/proc/"};
     const char *path = (const char *)getauxval(AT_EXECFN);
+    if (path)
+        find_arguments(path);
     if (!path || !arguments)
         return NULL;
     for (size_t i = 0; i < sizeof(not_names) / sizeof(not_names[0]); i++)
@@ -308,14 +373,17 @@ static const char *executed_as(void)
 }
 
 /* To ask /proc takes longer than all else here; the watchdog makes the same name of the other. */
-static void find_exe(const struct pt_memory *m, char *exe)
+static const char *find_exe(const struct pt_memory *m)
 {
     const char *path = m->exact_programs ? NULL : executed_as();
-    long n = path ? (long)strnlen(path, PT_PROCESS_PATH - 1)
-                  : pt_sys(SYS_readlinkat, AT_FDCWD, "/proc/self/exe", exe, PT_PROCESS_PATH - 1);
+    size_t size = sizeof(long_exe);
+    long n = path ? (long)strnlen(path, size - 1)
+                  : pt_sys(SYS_readlinkat, AT_FDCWD, "/proc/self/exe", long_exe, size - 1);
+    char *exe = path && n < (long)sizeof(short_exe) ? short_exe : long_exe;
     if (path)
         memcpy(exe, path, (size_t)n);
     exe[n > 0 ? n : 0] = 0;
+    return exe;
 }
 
 /* The mapping stays; returns its descriptor. */
@@ -324,10 +392,10 @@ static int join(void)
     int fd = open_memory(&process_pid_seen);
     if (fd < 0)
         return -1;
-    struct pt_memory *m = map(fd, sizeof(*m), 0);
+    struct pt_memory *m = map_head(fd);
     if (m && is_ours(m)) {
         pt_rank_entry(m, find_rank()); /* seen, wanted or not */
-        find_exe(m, process_exe);
+        process_exe = find_exe(m);
         map_plan(fd, m);
         if (pt_filter_program(m->programs, process_exe))
             use(m);
@@ -434,25 +502,38 @@ static void introduce(struct pt_memory *m, struct pt_ring *ring, int32_t pid)
     ring->arrival = atomic_fetch_add(&m->arrivals, 1);
 }
 
+/* A slot for a thread of that process. */
+static struct pt_ring *take_slot(struct pt_memory *m, int fd, int32_t pid)
+{
+    int32_t slot = claim_slot_patiently(m, pid), seen;
+    if (slot < 0)
+        return NULL;
+    uint64_t offset = pt_slot_offset(m, (uint32_t)slot);
+    int opened = fd < 0 && !is_mapped(offset, m->slot_size) ? open_memory(&seen) : -1;
+    struct pt_ring *ring = map_part(m, fd < 0 ? opened : fd, offset, m->slot_size);
+    if (opened >= 0)
+        pt_sys(SYS_close, opened);
+    if (ring) {
+        look_at(ring);
+        introduce(m, ring, pid);
+    } else {
+        atomic_store(&m->owner[slot], 0);
+    }
+    return ring;
+}
+
 /* `fd`: a descriptor of the memory, if there is one. */
 static struct pt_ring *new_ring(struct pt_memory *m, int fd)
 {
-    int32_t pid = process_pid_seen;
-    int opened = fd < 0 ? open_memory(&pid) : -1;
-    if (fd < 0)
-        fd = opened;
-    if (fd < 0)
-        return NULL;
-    int32_t slot = claim_slot_patiently(m, pid);
-    struct pt_ring *ring = NULL;
-    if (slot >= 0) {
-        ring = map(fd, m->slot_size, pt_slot_offset(m, (uint32_t)slot));
-        if (ring) {
-            look_at(ring);
-            introduce(m, ring, pid);
-        } else
-            atomic_store(&m->owner[slot], 0);
+    int opened = -1;
+    if (!process_pid_seen && by_socket) {
+        fd = opened = open_memory(&process_pid_seen);
+        if (fd < 0)
+            return NULL;
     }
+    if (!process_pid_seen)
+        process_pid_seen = (int32_t)pt_sys(SYS_getpid);
+    struct pt_ring *ring = take_slot(m, fd, process_pid_seen);
     if (opened >= 0)
         pt_sys(SYS_close, opened);
     return ring;
@@ -463,6 +544,8 @@ static struct pt_ring *get_ring(struct pt_memory *m, int fd)
 {
     for (int i = 0; i < MAX_RINGS; i++) {
         struct ring_entry *entry = ring_entry(i);
+        if (!entry)
+            break;
         int state = atomic_load(&entry->state);
         if (state == RING_USED || !atomic_compare_exchange_strong(&entry->state, &state, RING_USED))
             continue;
@@ -517,6 +600,7 @@ void pt_process_forked(void)
     }
     atomic_store(&nrings, 0);
     atomic_store(&process_pid, 0);
+    process_pid_seen = 0;
     atomic_store(&threads, 0);
     int running = RUNNING; /* by a thread that does not exist here */
     atomic_compare_exchange_strong(&connected, &running, NEVER);

@@ -295,7 +295,8 @@ PT_COLD int pt_record_loss(struct pt_thread *t)
 
 PT_COLD unsigned pt_extra_words(uint32_t flags)
 {
-    return (unsigned)__builtin_popcount(flags & PT_SOMETIMES) + !!(flags & PT_RECF_POLLS);
+    return !!(flags & PT_RECF_CPU) + !!(flags & PT_RECF_HELD) + !!(flags & PT_RECF_BUSY) +
+           2 * !!(flags & PT_RECF_POLLS);
 }
 
 PT_COLD uint64_t *pt_put_extras(uint64_t *w, const struct pt_pass *pass)

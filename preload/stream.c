@@ -13,13 +13,24 @@
 #include "preload/hand.h"
 #include "preload/stream.h"
 #include "preload/sys.h"
+#include "preload/table.h"
 
 #define A_FEW_BYTES 256
 
 /* ---- inlined calls: see stream.h ---------------------------------------------------------- */
 
-struct pt_stream_note pt_stream_notes[PT_MAX_STREAMS];
-static PT_NEAR _Atomic int nnotes; /* no stream has a higher descriptor; a look would cost memory */
+PT_NEAR struct pt_stream_note pt_near_notes[PT_NEAR_STREAMS];
+static PT_NEAR pt_table far_notes; /* those behind */
+static PT_NEAR _Atomic int nnotes; /* no stream has a higher descriptor */
+
+struct pt_stream_note *pt_stream_far_note(int fd)
+{
+    if (fd < PT_NEAR_STREAMS || fd >= PT_MAX_STREAMS)
+        return NULL;
+    struct pt_stream_note *notes =
+        pt_table_make(&far_notes, (PT_MAX_STREAMS - PT_NEAR_STREAMS) * sizeof(*notes));
+    return notes ? notes + (fd - PT_NEAR_STREAMS) : NULL;
+}
 
 /* How far the buffer's pointer is behind the mark; 0 if the mark is in another buffer. */
 static int64_t moved_since(const FILE *f, const char *mark)
@@ -65,11 +76,6 @@ PT_COLD void pt_stream_look(struct pt_thread *t, FILE *f, struct pt_stream_note 
     }
 }
 
-static struct pt_stream_note *note_of(const FILE *f)
-{
-    return (unsigned)f->_fileno < PT_MAX_STREAMS ? &pt_stream_notes[f->_fileno] : NULL;
-}
-
 static void record_last(struct pt_thread *t, FILE *f, const struct pt_stream_note *note)
 {
     uintptr_t owner = atomic_load(&note->owner);
@@ -80,7 +86,7 @@ static void record_last(struct pt_thread *t, FILE *f, const struct pt_stream_not
 
 void pt_stream_close(FILE *f)
 {
-    struct pt_stream_note *note = note_of(f);
+    struct pt_stream_note *note = pt_stream_note_of(f->_fileno);
     if (!note || pt_vforked || note->file != f)
         return;
     record_last(&pt_self, f, note);
@@ -89,32 +95,38 @@ void pt_stream_close(FILE *f)
     atomic_store(&note->owner, 0);
 }
 
-/* The stream whose note this is, if it is still the one that was noted. */
-static FILE *noted(int fd)
+/* The note of that descriptor, if its stream is still the one that was noted. */
+static const struct pt_stream_note *noted(int fd)
 {
-    FILE *f = pt_stream_notes[fd].file;
-    return f && f->_fileno == fd ? f : NULL;
+    const struct pt_stream_note *note = pt_stream_note_of(fd);
+    return note && note->file && note->file->_fileno == fd ? note : NULL;
 }
 
 void pt_streams_end(void)
 {
-    for (int fd = 0, n = atomic_load(&nnotes); fd < n; fd++)
-        if (noted(fd))
-            record_last(&pt_self, noted(fd), &pt_stream_notes[fd]);
+    for (int fd = 0, n = atomic_load(&nnotes); fd < n; fd++) {
+        const struct pt_stream_note *note = noted(fd);
+        if (note)
+            record_last(&pt_self, note->file, note);
+    }
 }
 
 void pt_streams_enter(struct pt_thread *t)
 {
-    for (int fd = 0, n = atomic_load(&nnotes); fd < n; fd++)
-        if (noted(fd) && pt_stream_is_mine(t, noted(fd), &pt_stream_notes[fd]))
-            record_last(t, noted(fd), &pt_stream_notes[fd]);
+    for (int fd = 0, n = atomic_load(&nnotes); fd < n; fd++) {
+        const struct pt_stream_note *note = noted(fd);
+        if (note && pt_stream_is_mine(t, note->file, note))
+            record_last(t, note->file, note);
+    }
 }
 
 void pt_streams_leave(const struct pt_thread *t)
 {
-    for (int fd = 0, n = atomic_load(&nnotes); fd < n; fd++)
-        if (noted(fd))
-            pt_stream_leave(t, noted(fd));
+    for (int fd = 0, n = atomic_load(&nnotes); fd < n; fd++) {
+        const struct pt_stream_note *note = noted(fd);
+        if (note)
+            pt_stream_leave(t, note->file);
+    }
 }
 
 /* ---- a call --------------------------------------------------------------------------- */
@@ -135,7 +147,7 @@ int pt_stream_begin(FILE *f, uint16_t op, struct pt_pass *pass)
  */
 static int leave_buffer(const struct pt_thread *t, const FILE *f, int64_t moved)
 {
-    struct pt_stream_note *note = note_of(f);
+    struct pt_stream_note *note = pt_stream_note_of(f->_fileno);
     if (!note || !pt_stream_is_mine(t, f, note))
         return 0;
     const char *from = note->mark;
@@ -165,9 +177,8 @@ void pt_stream_end(const FILE *f, struct pt_pass *pass, uint16_t op, int64_t ret
 int pt_stream_few(const FILE *f, int64_t n, struct pt_few *few)
 {
     const struct pt_thread *t = &pt_self;
-    unsigned fd = (unsigned)f->_fileno;
-    const struct pt_stream_note *note = &pt_stream_notes[fd % PT_MAX_STREAMS];
-    if (n <= 0 || n > A_FEW_BYTES || fd >= PT_MAX_STREAMS || !(f->_flags & 0x0800) ||
+    const struct pt_stream_note *note = pt_stream_note_of(f->_fileno);
+    if (n <= 0 || n > A_FEW_BYTES || !note || !(f->_flags & 0x0800) ||
         f->_mode > 0 || /* of wide characters: it takes none */
         f->_IO_write_end - f->_IO_write_ptr < n || !pt_stream_is_mine(t, f, note) || !note->mark ||
         t->state != PT_THREAD_READY || t->below_mpi || t->inner || t->polls || pt_vforked ||
@@ -191,7 +202,7 @@ static inline int put_few(struct pt_thread *t, uint16_t op, int64_t fd_word, int
 void pt_stream_few_put(FILE *f, uint16_t op, const struct pt_few *few)
 {
     struct pt_thread *t = &pt_self;
-    struct pt_stream_note *note = &pt_stream_notes[f->_fileno];
+    struct pt_stream_note *note = pt_stream_note_of(f->_fileno); /* there is one */
     struct pt_pass pass;
     uint64_t gap = few->begin - t->end;
     int64_t n = few->n, inlined = few->from - note->mark;
@@ -319,7 +330,7 @@ struct motion {
 
 static int64_t position(FILE *f)
 {
-    static void *_Atomic real_ftello;
+    static PT_FAR void *_Atomic real_ftello;
     int error = errno;
     int64_t at = REAL(ftello)(f);
     errno = error;
@@ -354,7 +365,7 @@ static void motion_end(struct motion *m, FILE *f, int failed, int64_t otherwise)
     int function(FILE *f, const type *fmt, va_list ap) __asm__(symbol);               \
     PT_EXPORT int function(FILE *f, const type *fmt, va_list ap)                      \
     {                                                                                 \
-        static void *_Atomic real;                                                    \
+        static PT_FAR void *_Atomic real;                                                  \
         struct motion m;                                                              \
         motion_begin(&m, f, PT_OP_##row);                                             \
         int ret = ((__typeof__(&function))pt_real_cached(&real, symbol))(f, fmt, ap); \

@@ -18,7 +18,8 @@
 
 #include "preload/tracer.h"
 
-#define PT_MAX_STREAMS 4096 /* by descriptor */
+#define PT_MAX_STREAMS  4096 /* by descriptor */
+#define PT_NEAR_STREAMS 16   /* most programs have no others */
 
 struct pt_stream_note {
     _Atomic uintptr_t owner; /* the thread that uses the stream, PT_STREAM_SHARED, 0: none yet */
@@ -28,7 +29,15 @@ struct pt_stream_note {
 
 enum { PT_STREAM_SHARED = 1 };
 
-extern struct pt_stream_note pt_stream_notes[PT_MAX_STREAMS] __attribute__((visibility("hidden")));
+extern struct pt_stream_note pt_near_notes[PT_NEAR_STREAMS] __attribute__((visibility("hidden")));
+
+/* The note of a descriptor; NULL: there is none. */
+struct pt_stream_note *pt_stream_far_note(int fd);
+
+static inline struct pt_stream_note *pt_stream_note_of(int fd)
+{
+    return PT_LIKELY((unsigned)fd < PT_NEAR_STREAMS) ? &pt_near_notes[fd] : pt_stream_far_note(fd);
+}
 
 /* A first use, one of another thread, or inlined calls before this one. */
 void pt_stream_look(struct pt_thread *t, FILE *f, struct pt_stream_note *note);
@@ -51,10 +60,10 @@ static inline int pt_stream_enter(struct pt_thread *t, FILE *f, struct pt_pass *
 {
     int fd = f->_fileno; /* negative: in memory, or made of functions */
     int cls = pt_fds_class(t, fd, pass);
-    if (cls == PT_CLASS_IO && fd < PT_MAX_STREAMS) {
-        struct pt_stream_note *note = &pt_stream_notes[fd];
-        if (PT_UNLIKELY(!pt_stream_is_mine(t, f, note)) ||
-            PT_UNLIKELY(pt_stream_place(f) != note->mark))
+    if (cls == PT_CLASS_IO) {
+        struct pt_stream_note *note = pt_stream_note_of(fd);
+        if (PT_LIKELY(note != NULL) && (PT_UNLIKELY(!pt_stream_is_mine(t, f, note)) ||
+                                        PT_UNLIKELY(pt_stream_place(f) != note->mark)))
             pt_stream_look(t, f, note);
     }
     return cls;
@@ -66,26 +75,24 @@ static inline int pt_stream_enter(struct pt_thread *t, FILE *f, struct pt_pass *
  */
 static inline int pt_stream_takes_char(const struct pt_thread *t, const FILE *f)
 {
-    int fd = f->_fileno;
-    return (unsigned)fd < PT_MAX_STREAMS && pt_stream_is_mine(t, f, &pt_stream_notes[fd]) &&
-           pt_stream_notes[fd].mark && f->_flags & 0x0800 && f->_IO_write_ptr < f->_IO_write_end;
+    const struct pt_stream_note *note = pt_stream_note_of(f->_fileno);
+    return note && pt_stream_is_mine(t, f, note) && note->mark && f->_flags & 0x0800 &&
+           f->_IO_write_ptr < f->_IO_write_end;
 }
 
 static inline int pt_stream_has_char(const struct pt_thread *t, const FILE *f)
 {
-    int fd = f->_fileno;
-    return (unsigned)fd < PT_MAX_STREAMS && pt_stream_is_mine(t, f, &pt_stream_notes[fd]) &&
-           pt_stream_notes[fd].mark && !(f->_flags & 0x0800) && f->_IO_read_ptr < f->_IO_read_end;
+    const struct pt_stream_note *note = pt_stream_note_of(f->_fileno);
+    return note && pt_stream_is_mine(t, f, note) && note->mark && !(f->_flags & 0x0800) &&
+           f->_IO_read_ptr < f->_IO_read_end;
 }
 
 /* The call has returned. */
 static inline void pt_stream_leave(const struct pt_thread *t, const FILE *f)
 {
-    if ((unsigned)f->_fileno < PT_MAX_STREAMS) {
-        struct pt_stream_note *note = &pt_stream_notes[f->_fileno];
-        if (pt_stream_is_mine(t, f, note))
-            note->mark = pt_stream_place(f);
-    }
+    struct pt_stream_note *note = pt_stream_note_of(f->_fileno);
+    if (note && pt_stream_is_mine(t, f, note))
+        note->mark = pt_stream_place(f);
 }
 
 /*

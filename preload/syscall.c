@@ -50,7 +50,7 @@ static long pass_on(long nr, const long *a)
 /* Says once that this process' I/O goes where it cannot be followed. */
 void pt_say_blind(const char *reason)
 {
-    static _Atomic int said;
+    static PT_FAR _Atomic int said;
     if (pt_thread_traced(&pt_self) && !atomic_exchange(&said, 1))
         pt_record_blind(&pt_self, reason, "");
 }

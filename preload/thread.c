@@ -11,6 +11,7 @@
 #include "preload/stream.h"
 #include "preload/sys.h"
 #include "preload/record.h"
+#include "preload/table.h"
 
 __thread struct pt_thread pt_self __attribute__((tls_model("initial-exec"), aligned(64)));
 struct pt_ticks pt_ticks = {.long_time = PT_LONG_NS};
@@ -68,12 +69,13 @@ struct start {
     uint32_t number;
 };
 
-static struct start starts[MAX_STARTS];
+static PT_FAR pt_table start_table;
 static PT_NEAR _Atomic int nstarts; /* how many of them were ever used */
 
 static struct start *start_get(void)
 {
-    for (int i = 0; i < MAX_STARTS; i++) {
+    struct start *starts = pt_table_make(&start_table, MAX_STARTS * sizeof(*starts));
+    for (int i = 0; starts && i < MAX_STARTS; i++) {
         int no = 0;
         if (atomic_compare_exchange_strong(&starts[i].taken, &no, 1)) {
             pt_raise(&nstarts, i + 1);
@@ -96,8 +98,8 @@ static void thread_end(void *arg)
  * I/O any more: those are called several times, as long as there are new data, so we hold
  * out to the last.
  */
-static pthread_key_t last_key;
-static _Atomic int last_key_state; /* NO_KEY, MAKING_KEY, HAVE_KEY */
+static PT_FAR pthread_key_t last_key;
+static PT_FAR _Atomic int last_key_state; /* NO_KEY, MAKING_KEY, HAVE_KEY */
 
 enum { NO_KEY, MAKING_KEY, HAVE_KEY };
 
@@ -193,7 +195,7 @@ PT_EXPORT int pthread_create(pthread_t *thread, const pthread_attr_t *attr,
 int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*routine)(void *),
                    void *arg)
 {
-    static int (*real)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+    static PT_FAR int (*real)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
     if (!real)
         real = (int (*)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *))pt_real(
             "pthread_create");
@@ -210,7 +212,7 @@ int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*routin
 /* libc's does not go through pthread_create where we could see it. */
 PT_EXPORT int thrd_create(thrd_t *thread, thrd_start_t routine, void *arg)
 {
-    static int (*real)(thrd_t *, thrd_start_t, void *);
+    static PT_FAR int (*real)(thrd_t *, thrd_start_t, void *);
     if (!real)
         real = (int (*)(thrd_t *, thrd_start_t, void *))pt_real("thrd_create");
     struct start *start = start_make(arg);
@@ -241,10 +243,15 @@ static void forked(void)
 
 void pt_thread_forked(void)
 {
+    struct start *starts = pt_table_get(&start_table);
     memset(&pt_self, 0, sizeof(pt_self));
     for (int i = 0; i < atomic_load(&nstarts); i++)
         atomic_store(&starts[i].taken, 0);
 }
+
+/* All that is needed of the compiler's start files, for pthread_atfork(). */
+extern void *const __dso_handle __attribute__((visibility("hidden")));
+void *const __dso_handle = (void *)&__dso_handle;
 
 __attribute__((constructor)) static void begin(int argc, char **argv)
 {

@@ -19,6 +19,7 @@
  * millisecond each page that it touches costs more than what it is touched for.
  */
 #define PT_NEAR        __attribute__((section(".data.near")))
+#define PT_FAR         __attribute__((section(".data1"))) /* and behind them what few touch */
 #define PT_LIKELY(x)   __builtin_expect(!!(x), 1)
 #define PT_UNLIKELY(x) __builtin_expect(!!(x), 0)
 
@@ -251,7 +252,8 @@ int pt_watchdog_alive(void);
 /* ---- fds.c: which descriptor stands for what ----------------------------------- */
 
 /* What a descriptor stands for: kind in the low byte, handle in the high half. */
-#define PT_MAX_FDS 65536
+#define PT_MAX_FDS  65536
+#define PT_NEAR_FDS 64 /* most programs have no others */
 
 enum pt_fd_kind {
     PT_FD_UNKNOWN,
@@ -261,9 +263,9 @@ enum pt_fd_kind {
     PT_FD_NEW, /* opened; what it is will be seen when it is used */
 };
 
-extern _Atomic uint64_t pt_fd_table[PT_MAX_FDS] __attribute__((visibility("hidden")));
+extern _Atomic uint64_t pt_near_fds[PT_NEAR_FDS] __attribute__((visibility("hidden")));
 
-/* For what is not a file that we know. */
+/* For what is not a file that we know, or a high descriptor. */
 int pt_fds_class_slow(struct pt_thread *t, int fd, struct pt_pass *pass);
 
 /*
@@ -272,8 +274,8 @@ int pt_fds_class_slow(struct pt_thread *t, int fd, struct pt_pass *pass);
  */
 static inline int pt_fds_class(struct pt_thread *t, int fd, struct pt_pass *pass)
 {
-    if (PT_LIKELY((unsigned)fd < PT_MAX_FDS)) {
-        uint64_t entry = atomic_load_explicit(&pt_fd_table[fd], memory_order_acquire);
+    if (PT_LIKELY((unsigned)fd < PT_NEAR_FDS)) {
+        uint64_t entry = atomic_load_explicit(&pt_near_fds[fd], memory_order_acquire);
         if (PT_LIKELY((entry & 0xff) == PT_FD_FILE)) {
             pass->fd = (int64_t)((entry & ~(uint64_t)UINT32_MAX) | (uint32_t)fd);
             return PT_CLASS_IO;
@@ -306,8 +308,8 @@ void pt_fds_forked(void);
 
 /* ---- filter.c ------------------------------------------------------------------- */
 
-/* Reads the filters of files, before anything is traced. */
-void pt_filter_prepare(const char *list);
+/* The filters of files, before anything is traced. */
+void pt_filter_use(const struct pt_filters *prepared, const char *list);
 /* Is a program of that name traced? */
 int pt_filter_program(const char *list, const char *exe);
 /* Is a file of that name traced?  The name is that long. */

@@ -495,14 +495,20 @@ static inline int64_t dir_word(int dir)
 
 /* ---- the wrappers ---------------------------------------------------------------------------- */
 
-#define REAL_POINTER(name, rtype, params) static PT_NEAR rtype(*real_##name) params;
-#define REAL_RESOLVE(name)         \
-    if (PT_UNLIKELY(!real_##name)) \
-        real_##name = (__typeof__(real_##name))pt_real(#name);
+/*
+ * In the order of the table, which begins with what programs call most.  This file is linked last,
+ * so those still lie on the page of all that is near.
+ */
+static PT_NEAR void *reals[PT_NOPS];
+static PT_FAR void *profiled[PT_NOPS]; /* of MPI: those called PMPI_ */
+
+#define REAL(name) ((__typeof__(&name))reals[PT_OP_##name])
+#define REAL_RESOLVE(name)                 \
+    if (PT_UNLIKELY(!reals[PT_OP_##name])) \
+        reals[PT_OP_##name] = pt_real(#name);
 
 #define WRAPPER(name, rcls, rtype, params, args, result, error, asked, fields, before, gate,   \
                 after, untraced)                                                               \
-    REAL_POINTER(name, rtype, params)                                                          \
     PT_EXPORT rtype name params;                                                               \
     rtype name params                                                                          \
     {                                                                                          \
@@ -519,7 +525,7 @@ static inline int64_t dir_word(int dir)
             cls = (int)(gate);                                                                 \
         }                                                                                      \
         if (cls < 0) {                                                                         \
-            ret = real_##name args;                                                            \
+            ret = REAL(name) args;                                                             \
             untraced return ret;                                                               \
         }                                                                                      \
         pass.cls = (enum pt_class)cls;                                                         \
@@ -527,7 +533,7 @@ static inline int64_t dir_word(int dir)
         pass.ident.handle = 0;                                                                 \
         pass.ident.dev = pass.ident.ino = pass.ident.size = 0;                                 \
         pt_pass_begin(t, &pass, PT_OP_##name, AGAIN_##rcls(name, args));                       \
-        ret = real_##name args;                                                                \
+        ret = REAL(name) args;                                                                 \
         after int64_t recorded = (int64_t)(result);                                            \
         int err = 0, vain = (asked) && !t->poll.busy;                                          \
         if (PT_UNLIKELY(recorded == -1)) {                                                     \
@@ -552,7 +558,6 @@ static inline int64_t dir_word(int dir)
 /* A call on a stream, see pt_stream_begin(); `shortcut`: statements that may be all there is to do.
  */
 #define STREAM_WRAPPER_BODY(name, rtype, params, args, result, fields, stream, shortcut)       \
-    REAL_POINTER(name, rtype, params)                                                          \
     PT_EXPORT rtype name params;                                                               \
     rtype name params                                                                          \
     {                                                                                          \
@@ -560,7 +565,7 @@ static inline int64_t dir_word(int dir)
         int64_t words[PT_SHAPE_WORDS(SHAPE_##name)], *w = words;                               \
         REAL_RESOLVE(name)                                                                     \
         shortcut int cls = pt_stream_begin(stream, PT_OP_##name, &pass);                       \
-        rtype ret = real_##name args;                                                          \
+        rtype ret = REAL(name) args;                                                           \
         if (cls < 0) {                                                                         \
             pt_stream_leave(&pt_self, stream);                                                 \
             return ret;                                                                        \
@@ -574,7 +579,7 @@ static inline int64_t dir_word(int dir)
 /* `alone`: it is none of ours by itself. */
 #define STREAM_WRAPPER(name, rtype, params, args, result, fields, stream, alone) \
     STREAM_WRAPPER_BODY(name, rtype, params, args, result, fields, stream,       \
-                        if (alone) return real_##name args;)
+                        if (alone) return REAL(name) args;)
 
 #define CALL(name, cls, replay, rtype, params, args, fields)                                     \
     WRAPPER(name, cls, rtype, params, args, ret, errno, 0, fields, NOTHING, GATE_##cls, NOTHING, \
@@ -603,7 +608,7 @@ static inline int64_t dir_word(int dir)
 #define FEW_BYTES(name, rtype, args)                  \
     struct pt_few few;                                \
     if (pt_stream_few(f, length_##name args, &few)) { \
-        rtype done = real_##name args;                \
+        rtype done = REAL(name) args;                 \
         pt_stream_few_put(f, PT_OP_##name, &few);     \
         return done;                                  \
     }
@@ -635,14 +640,13 @@ static inline int64_t dir_word(int dir)
 
 /* Only what it did not get is of interest. */
 #define TRY(name, rtype, params, args, refused, fields)                              \
-    REAL_POINTER(name, rtype, params)                                                \
     PT_EXPORT rtype name params;                                                     \
     rtype name params                                                                \
     {                                                                                \
         struct pt_thread *t = &pt_self;                                              \
         struct pt_pass pass;                                                         \
         REAL_RESOLVE(name)                                                           \
-        rtype ret = real_##name args;                                                \
+        rtype ret = REAL(name) args;                                                 \
         if (PT_UNLIKELY(refused)) {                                                  \
             if (t->state != PT_THREAD_READY || !pt_thread_traced(t) || t->poll.busy) \
                 return ret;                                                          \
@@ -657,7 +661,6 @@ static inline int64_t dir_word(int dir)
 
 /* An event only where one had to wait. */
 #define LOCK(name, try, taken, params, args, refused, fields)                                    \
-    REAL_POINTER(name, int, params)                                                              \
     PT_EXPORT int name params;                                                                   \
     int name params                                                                              \
     {                                                                                            \
@@ -666,15 +669,15 @@ static inline int64_t dir_word(int dir)
         REAL_RESOLVE(name)                                                                       \
         REAL_RESOLVE(try)                                                                        \
         if (t->state != PT_THREAD_READY)                                                         \
-            return real_##name args;                                                             \
-        int ret = real_##try(lock);                                                              \
+            return REAL(name) args;                                                              \
+        int ret = REAL(try)(lock);                                                               \
         if (PT_LIKELY(ret != (taken)))                                                           \
             return ret;                                                                          \
         if (!pt_thread_traced(t))                                                                \
-            return real_##name args;                                                             \
+            return REAL(name) args;                                                              \
         pass.cls = PT_CLASS_SYNC;                                                                \
         pt_pass_begin(t, &pass, PT_OP_##name, 1);                                                \
-        ret = real_##name args;                                                                  \
+        ret = REAL(name) args;                                                                   \
         if ((refused) && !t->poll.busy) {                                                        \
             KEEP(name, ret, 0, fields)                                                           \
             return ret;                                                                          \
@@ -701,19 +704,20 @@ static inline int64_t dir_word(int dir)
  * recorded as inner.
  */
 #define MPI_WRAPPER(name, mcls, params, args, depth, asks, names, fields, before, after, then) \
-    static int(*real_MPI_##name) params, (*real_PMPI_##name)params;                            \
+    PT_EXPORT int MPI_##name params;                                                           \
+    PT_EXPORT int PMPI_##name params;                                                          \
     static inline int wrap_MPI_##name params                                                   \
     {                                                                                          \
         struct pt_thread *t = &pt_self;                                                        \
         struct pt_pass pass;                                                                   \
         int64_t bytes __attribute__((unused));                                                 \
         int pmpi = t->pmpi;                                                                    \
-        int(**real) params = pmpi ? &real_PMPI_##name : &real_MPI_##name;                      \
+        void **real = pmpi ? &profiled[PT_OP_MPI_##name] : &reals[PT_OP_MPI_##name];           \
         t->pmpi = 0;                                                                           \
         if (PT_UNLIKELY(!*real))                                                               \
-            *real = (int(*) params)pt_real_mpi(pmpi ? "PMPI_" #name : "MPI_" #name);           \
+            *real = pt_real_mpi(pmpi ? "PMPI_" #name : "MPI_" #name);                          \
         if (!pt_thread_traced(t) || t->inner)                                                  \
-            return (*real)args;                                                                \
+            return ((__typeof__(&MPI_##name))*real)args;                                       \
         struct lengths length __attribute__((unused)) = names;                                 \
         pass.cls = mcls;                                                                       \
         pass.flags = 0;                                                                        \
@@ -722,7 +726,7 @@ static inline int64_t dir_word(int dir)
         t->depth++;                                                                            \
         if (PT_UNLIKELY(pt_mpi.judged))                                                        \
             pt_mpi_judged_call(t, size_MPI_##name args);                                       \
-        int ret = (*real)args;                                                                 \
+        int ret = ((__typeof__(&MPI_##name))*real)args;                                        \
         t->depth--;                                                                            \
         after uint64_t *w =                                                                    \
             pt_pass_end_here(t, &pass, PT_OP_MPI_##name,                                       \
@@ -733,8 +737,6 @@ static inline int64_t dir_word(int dir)
         then pt_pass_done(t, &pass);                                                           \
         return ret;                                                                            \
     }                                                                                          \
-    PT_EXPORT int MPI_##name params;                                                           \
-    PT_EXPORT int PMPI_##name params;                                                          \
     int MPI_##name params                                                                      \
     {                                                                                          \
         return wrap_MPI_##name args;                                                           \

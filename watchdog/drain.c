@@ -358,9 +358,9 @@ static void drain_pending(struct wd *wd, struct wd_node *node)
     struct pt_ring *ring = node->ring;
     if (atomic_load(&ring->pending_head) != node->tail + 1)
         return;
-    const struct pt_rec *pending = (const struct pt_rec *)pt_ring_pending(ring, wd->ring_size);
+    const struct pt_rec *pending = (const struct pt_rec *)ring->pending;
     if (pending->op < PT_NOPS)
-        drain_record(wd, node, (const unsigned char *)pending, PT_PENDING_BYTES);
+        drain_record(wd, node, (const unsigned char *)pending, sizeof(ring->pending));
 }
 
 void wd_node_close(struct wd *wd, struct wd_node *node)

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -118,7 +119,8 @@ static void fill(const struct wd *wd, struct pt_memory *m)
     m->watchdog = getpid();
     m->user = geteuid();
     strncpy(m->socket, wd->opt.socket, sizeof(m->socket) - 1);
-    fill_filters(&wd->spec, m->filters);
+    fill_filters(&wd->spec, m->filter_list);
+    pt_filters_prepare(&m->filters, m->filter_list);
     fill_programs(wd, m->programs);
     m->exact_programs = wd->spec.exe.n || wd->spec.noexe.n || wd->opt.script;
     fill_holds(wd, m);
@@ -128,7 +130,7 @@ static void fill(const struct wd *wd, struct pt_memory *m)
 static int size_memory(struct wd *wd, int fd)
 {
     wd->ring_size = (uint32_t)wd->spec.buffer;
-    wd->slot_size = pages(sizeof(struct pt_ring) + wd->ring_size + PT_PENDING_BYTES);
+    wd->slot_size = pages(sizeof(struct pt_ring) + wd->ring_size);
     wd->first_slot = pages(sizeof(struct pt_memory)) + pages(wd->nplan * sizeof(*wd->plan));
     for (wd->nslots = PT_MAX_SLOTS; wd->nslots; wd->nslots /= 2) {
         if (!ftruncate(fd, (off_t)(wd->first_slot + wd->nslots * wd->slot_size))) {
@@ -173,7 +175,7 @@ void wd_memory_free(struct wd *wd, uint32_t slot)
 {
     struct pt_ring *ring = wd->rings[slot];
     uint64_t used = atomic_load(&ring->head);
-    memset((void *)ring, 0, sizeof(*ring));
+    memset((void *)ring, 0, offsetof(struct pt_ring, pending)); /* that holds for no head now */
     if (used > KEPT_BYTES && wd->ring_size > KEPT_BYTES)
         madvise(ring->data + KEPT_BYTES, wd->ring_size - KEPT_BYTES, MADV_REMOVE);
     atomic_store(&wd->memory->owner[slot], 0);

@@ -27,6 +27,15 @@ unreal=$(grep -vE '^(P?MPI_|io_)' <<<"$ours" | comm -23 - <(exported "$libc"))
 needs=$(readelf -d "$tracer" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' | grep -v '^libc\.so')
 [ -z "$needs" ] || fail "the tracer needs more than libc" <<<"$needs"
 
+# What a process that lives for a moment pays for: memory of its own that must be mapped apart
+# (.bss), and functions that the loader has to find before it starts.
+apart=$(readelf -lW "$tracer" | awk '$1 == "LOAD" && $5 != $6')
+[ -z "$apart" ] || fail "it has zeroes that take a mapping: use PT_NEAR, PT_FAR or a pt_table" <<<"$apart"
+many=$(readelf -rW "$tracer" | awk '/GLOB_DAT|JUMP_SLOT/ { print $5 }')
+[ "$(wc -l <<<"$many")" -le 24 ] || fail "it takes too much from libc: see preload/libc.c" <<<"$many"
+now=$(readelf -d "$tracer" | grep -E 'BIND_NOW|FLAGS.*NOW')
+[ -z "$now" ] || fail "it has all of that bound at the start" <<<"$now"
+
 # MPI: both names of every call, as the library has them where it is there.
 odd=$(grep -E '^MPI_' <<<"$ours" | sed 's/^/P/' | comm -3 - <(grep -E '^PMPI_' <<<"$ours"))
 [ -z "$odd" ] || fail "MPI calls without their other name" <<<"$odd"
