@@ -11,7 +11,7 @@
 #define PT_MAX_FILTERS   64
 #define PT_FILTER_PARTS  4
 #define PT_FILTER_LANES  16 /* bytes of a name that are compared at a time, */
-#define PT_FILTER_KEY    3  /* with the first bytes of a part */
+#define PT_FILTER_KEY    4  /* with the first bytes of a part */
 #define PT_FILTER_PREFIX 4  /* the least; what is shorter is no prefix but a glob */
 #define PT_FILTER_SUFFIX 2
 

@@ -121,7 +121,8 @@ enum pt_slot_state {
 
 enum pt_hold_word { PT_HOLD_NONE, PT_HOLD_ASKED, PT_HOLD_RELEASED };
 
-#define PT_MAX_OPEN 8 /* a power of two; so many signals in one another are not met */
+#define PT_PENDING_NEAR 192 /* words */
+#define PT_MAX_OPEN     8   /* a power of two; so many signals in one another are not met */
 
 struct pt_ring {
     /* written by the tracer */
@@ -134,7 +135,7 @@ struct pt_ring {
     _Atomic uint64_t polls;    /* unsuccessful ones that have returned: no progress */
     _Atomic uint32_t lingered; /* the last request that it has complied with */
     /*
-     * 1 + the head for which the record in `pending` holds: polls that have not come to
+     * 1 + the head for which the record at pt_ring_pending() holds: polls that have not come to
      * an end.  Whatever is published later takes their place.
      */
     _Atomic uint64_t pending_head;
@@ -170,10 +171,21 @@ struct pt_ring {
     char exe[PT_PROCESS_PATH]; /* as exec was given it, or as /proc has it */
     char cwd[PT_PROCESS_PATH];
 
-    uint64_t pending[PT_REC_MAX_WORDS]; /* a record; most end in the page where this begins */
+    uint32_t pending_words; /* of the pending record */
+    uint64_t pending[PT_PENDING_NEAR];
 
     _Alignas(PT_PAGE) unsigned char data[];
 };
+
+_Static_assert(sizeof(struct pt_ring) == PT_PAGE, "a process touches it and the first data");
+
+/* The place for a pending record: most fit into the page of the others, the slot has room too. */
+static inline uint64_t *pt_ring_pending(struct pt_ring *ring, uint64_t ring_size, unsigned words)
+{
+    return words <= PT_PENDING_NEAR ? ring->pending : (uint64_t *)(ring->data + ring_size);
+}
+
+#define PT_PENDING_BYTES (PT_REC_MAX_WORDS * sizeof(uint64_t))
 
 /* ---- the memory's head --------------------------------------------------------- */
 
@@ -199,7 +211,7 @@ struct pt_memory {
     uint32_t magic, version;
     uint32_t nslots;
     uint32_t ring_size;  /* bytes of data, a power of two */
-    uint64_t slot_size;  /* bytes: ring head, data */
+    uint64_t slot_size;  /* bytes: ring head, data, a large pending record */
     uint64_t first_slot; /* offset of slot 0 */
     uint64_t plan_start; /* offset of the plan, sorted pt_plan_entry */
     uint32_t plan_count;
@@ -216,16 +228,16 @@ struct pt_memory {
     uint32_t match_mpi;        /* MPI's requests are followed, for discover=mpi or both */
     char socket[108];          /* its name: is this the memory of our step? */
     struct pt_filters filters; /* of files */
-    /* "+GLOB", "-GLOB" and "!GLOB" strings, an empty one last */
-    char programs[PT_PROGRAMS_SIZE];
 
-    /* written by everybody */
-    _Alignas(PT_PAGE) struct pt_bell bell;
+    /* written by everybody; no more pages lie between what each process touches than need be */
+    _Alignas(64) struct pt_bell bell;
     _Atomic uint32_t arrivals;         /* greetings so far */
     _Atomic uint32_t untraced_threads; /* threads that found no slot */
     struct pt_rank_entry ranks[PT_MAX_RANKS];
     _Atomic int32_t owner[PT_MAX_SLOTS]; /* pid of who has claimed the slot; 0: nobody */
 
+    /* "+GLOB", "-GLOB" and "!GLOB" strings, an empty one last */
+    char programs[PT_PROGRAMS_SIZE];
     char filter_list[PT_FILTERS_SIZE]; /* of which `filters` were made; seldom read */
 };
 

@@ -205,9 +205,9 @@ PT_EXPORT int execveat(int dir, const char *path, char *const argv[], char *cons
 
 PT_EXPORT int fexecve(int fd, char *const argv[], char *const envp[])
 {
-    char path[32];
+    char path[PT_PROC_PATH];
     REAL_CALL(int, fexecve, (int, char *const[], char *const[]));
-    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    pt_proc_path(path, "/proc/self/fd/", (uint32_t)fd, "", -1);
     look_at(AT_FDCWD, path, envp);
     return real(fd, argv, envp);
 }

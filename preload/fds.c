@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <sys/stat.h>
 
 #include "preload/sys.h"
@@ -93,14 +92,14 @@ static enum pt_fd_kind kind_of(int fd, mode_t mode)
 static uint64_t classify(struct pt_thread *t, int fd)
 {
     struct pt_pass pass = {0};
-    char link[32], path[1024];
+    char link[PT_PROC_PATH], path[1024];
     mode_t mode;
 
     if (fill_ident(fd, &pass, &mode))
         return ENTRY(IGNORED, 0); /* not open: the call will fail by itself */
     enum pt_fd_kind kind = kind_of(fd, mode);
     if (kind == FILE_FD) {
-        snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+        pt_proc_path(link, "/proc/self/fd/", (uint32_t)fd, "", -1);
         long n = pt_sys(SYS_readlinkat, AT_FDCWD, link, path, sizeof(path) - 1);
         path[n > 0 ? n : 0] = 0;
         if (pt_filter_path(path, n > 0 ? (size_t)n : 0)) {

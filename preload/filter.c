@@ -84,7 +84,8 @@ static inline int part_begins_at(const char *at, unsigned nparts)
         __builtin_memcpy(&bytes[i], at + i, PT_FILTER_LANES);
     for (unsigned i = 0; i < nparts; i++) {
         const pt_lanes *part = filters->parts[i];
-        found |= (bytes[0] == part[0]) & (bytes[1] == part[1]) & (bytes[2] == part[2]);
+        found |= (bytes[0] == part[0]) & (bytes[1] == part[1]) & (bytes[2] == part[2]) &
+                 (bytes[3] == part[3]);
     }
     uint64_t words[PT_FILTER_LANES / sizeof(uint64_t)];
     __builtin_memcpy(words, &found, sizeof(words));

@@ -14,6 +14,8 @@
 #include <stdint.h>
 #include <unistd.h>
 
+#include "preload/sys.h"
+
 /* The test of these functions has other names for them. */
 #ifndef PT_OWN
 #define PT_OWN(name) name
@@ -131,7 +133,7 @@ NO_CALLS int PT_OWN(memcmp)(const void *a_, const void *b_, size_t n)
 void *PT_OWN(memmem)(const void *in, size_t n, const void *what, size_t len)
 {
     for (const char *at = in; n >= len; n--, at++)
-        if (!PT_OWN(memcmp)(at, what, len))
+        if (!len || (*at == *(const char *)what && !PT_OWN(memcmp)(at, what, len)))
             return (void *)(uintptr_t)at;
     return NULL;
 }
@@ -218,13 +220,43 @@ size_t PT_OWN(strcspn)(const char *s, const char *set)
     return span(s, set, 0);
 }
 
+/* ---- paths -------------------------------------------------------------------------------- */
+
+static char *put_text(char *at, const char *s)
+{
+    while (*s)
+        *at++ = *s++;
+    return at;
+}
+
+static char *put_number(char *at, uint32_t n)
+{
+    char digits[10];
+    int count = 0;
+    do
+        digits[count++] = (char)('0' + n % 10);
+    while (n /= 10);
+    while (count)
+        *at++ = digits[--count];
+    return at;
+}
+
+void pt_proc_path(char path[PT_PROC_PATH], const char *begin, uint32_t n, const char *more,
+                  int64_t last)
+{
+    path = put_text(put_number(put_text(path, begin), n), more);
+    if (last >= 0)
+        path = put_number(path, (uint32_t)last);
+    *path = 0;
+}
+
 /* ---- the environment ---------------------------------------------------------------------- */
 
 char *PT_OWN(getenv)(const char *name)
 {
     size_t n = PT_OWN(strlen)(name);
     for (char **e = environ; e && *e; e++)
-        if (!PT_OWN(strncmp)(*e, name, n) && (*e)[n] == '=')
+        if (**e == *name && !PT_OWN(strncmp)(*e, name, n) && (*e)[n] == '=')
             return *e + n + 1;
     return NULL;
 }

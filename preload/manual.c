@@ -19,7 +19,7 @@
 
 /* ---- descriptors ------------------------------------------------------------------------ */
 
-DECLARE(fcntl);
+DECLARE_NEAR(fcntl);
 DECLARE(close_range);
 DECLARE(closefrom);
 
@@ -250,7 +250,7 @@ PT_EXPORT int PMPI_File_close(void **fh)
 /* ---- the end ------------------------------------------------------------------------------------
  */
 
-DECLARE(_exit);
+DECLARE_NEAR(_exit);
 
 PT_EXPORT void _exit(int status)
 {

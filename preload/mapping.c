@@ -113,7 +113,7 @@ static void table_cut(const void *addr, size_t len)
 
 /* ---- the calls ------------------------------------------------------------------------------ */
 
-DECLARE(mmap);
+DECLARE_NEAR(mmap);
 DECLARE(msync);
 
 static int failed(long rc)

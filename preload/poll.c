@@ -30,7 +30,7 @@ PT_COLD int pt_ask_in_vain(const struct pt_thread *t, enum pt_class cls, int err
 
 static uint64_t *pending_words(struct pt_thread *t)
 {
-    return t->ring->pending;
+    return pt_ring_pending(t->ring, t->mask + 1, t->poll.words);
 }
 
 /* The CPU time of the gap before a call that has begun, and of a call, ns. */
@@ -92,7 +92,7 @@ static uint64_t *keep_first(struct pt_thread *t, struct pt_pass *pass, uint16_t 
     t->poll.serial++;
     t->polls = look ? pass->polls + 1 : 1;
     t->poll.first = *pass;
-    t->poll.words = pt_record_words(pass->flags, words);
+    t->poll.words = t->ring->pending_words = pt_record_words(pass->flags, words);
     struct pt_rec *rec = (struct pt_rec *)pending_words(t);
     uint64_t *w = pt_record_fill(t, rec, pass, op, t->poll.words, t->end, ret, err);
     t->poll.counts = (uint64_t *)(rec + 1) + (err != 0) + !!(pass->flags & PT_RECF_CPU) +

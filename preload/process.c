@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/un.h>
@@ -61,6 +62,13 @@ static struct ring_entry *ring_entry(int i)
     return more ? more + (i - FEW_RINGS) : NULL;
 }
 
+static PT_NEAR int holds; /* a copy: a forked child need not look at the memory */
+
+int pt_process_holds(void)
+{
+    return holds;
+}
+
 struct pt_memory *pt_process_memory(void)
 {
     return atomic_load_explicit(&memory, memory_order_acquire);
@@ -95,29 +103,14 @@ static int32_t find_rank(void)
 
 /* ---- the memory's descriptor ---------------------------------------------------------- */
 
-static char *put_number(char *at, uint32_t n)
-{
-    char digits[10];
-    int count = 0;
-    do
-        digits[count++] = (char)('0' + n % 10);
-    while (n /= 10);
-    while (count)
-        *at++ = digits[--count];
-    return at;
-}
-
 /* Through the watchdog's entry in /proc, which only its own user may use. */
 static int open_in_proc(void)
 {
-    char path[64] = "/proc/";
+    char path[PT_PROC_PATH];
     int32_t watchdog = number(getenv(PT_ENV_WATCHDOG));
     if (watchdog < 0)
         return -1;
-    char *at = put_number(path + strlen(path), (uint32_t)watchdog);
-    memcpy(at, "/fd/", 4);
-    at = put_number(at + 4, PT_MEMORY_FD);
-    *at = 0;
+    pt_proc_path(path, "/proc/", (uint32_t)watchdog, "/fd/", PT_MEMORY_FD);
     return (int)pt_sys(SYS_openat, AT_FDCWD, path, O_RDWR | O_CLOEXEC);
 }
 
@@ -251,6 +244,13 @@ static void *map(int fd, size_t size, uint64_t offset)
 
 static PT_NEAR uint64_t mapped; /* from the memory's beginning */
 
+/* To keep it out of a core takes a quarter of the time that it took to map it. */
+static int may_dump_core(void)
+{
+    struct rlimit limit;
+    return pt_sys(SYS_prlimit64, 0, RLIMIT_CORE, NULL, &limit) < 0 || limit.rlim_cur;
+}
+
 static struct pt_memory *map_head(int fd)
 {
     mapped = TOGETHER;
@@ -259,7 +259,7 @@ static struct pt_memory *map_head(int fd)
         mapped = sizeof(*m);
         m = map(fd, mapped, 0);
     }
-    if (m)
+    if (m && may_dump_core())
         pt_sys(SYS_madvise, m, mapped, MADV_DONTDUMP);
     return m;
 }
@@ -319,8 +319,11 @@ static void use(struct pt_memory *m)
         pt_ticks = (struct pt_ticks){
             .tsc = 1,
             .long_time = ((uint64_t)PT_LONG_NS << 32) / m->tick_mult,
+            .long_gap = ((uint64_t)PT_LONG_GAP_NS << 32) / m->tick_mult,
+            .unmeasured = ((uint64_t)PT_UNMEASURED_NS << 32) / m->tick_mult,
             .mult = m->tick_mult,
         };
+    holds = m->throttle != PT_THROTTLE_NONE;
     pt_filter_use(&m->filters, m->filter_list);
     atomic_store_explicit(&memory, m, memory_order_release);
 }
@@ -407,9 +410,8 @@ static int join(void)
 static int is_before_exec(int32_t task)
 {
     static const char daemon[] = "slurmstepd";
-    char path[64] = "/proc/", name[sizeof(daemon)] = "";
-    char *at = put_number(path + strlen(path), (uint32_t)task);
-    memcpy(at, "/comm", 6);
+    char path[PT_PROC_PATH], name[sizeof(daemon)] = "";
+    pt_proc_path(path, "/proc/", (uint32_t)task, "/comm", -1);
     long fd = pt_sys(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return 0;

@@ -32,7 +32,7 @@ uint64_t pt_cpu_used(struct pt_thread *t, uint64_t at_most)
 static void measure_gap(struct pt_thread *t, struct pt_pass *pass)
 {
     uint64_t gap = pass->begin - t->end;
-    if (gap <= pt_ticks.long_time) {
+    if (gap <= pt_ticks.long_gap) {
         t->short_time += gap;
         return;
     }
@@ -44,7 +44,7 @@ static void measure_gap(struct pt_thread *t, struct pt_pass *pass)
 static int may_go_unmeasured(const struct pt_thread *t, const struct pt_pass *pass, uint64_t dur)
 {
     return pass->cls == PT_CLASS_IO && !(pass->flags & PT_RECF_CPU) &&
-           t->unmeasured + dur <= pt_ticks.long_time * (PT_UNMEASURED_NS / PT_LONG_NS);
+           t->unmeasured + dur <= pt_ticks.unmeasured;
 }
 
 /* What of the call was spent on the CPU: does it spin or sleep when it waits? */

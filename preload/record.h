@@ -60,7 +60,7 @@ PT_INLINE int pt_pass_clock(struct pt_thread *t, struct pt_pass *pass)
     uint64_t now = pt_now(), gap = now - t->end;
     pass->begin = now;
     pass->flags = 0;
-    if (PT_UNLIKELY(gap > pt_ticks.long_time) || PT_UNLIKELY(t->polls) ||
+    if (PT_UNLIKELY(gap > pt_ticks.long_gap) || PT_UNLIKELY(t->polls) ||
         (pass->cls == PT_CLASS_SYNC && PT_UNLIKELY(t->unmeasured)) ||
         PT_UNLIKELY(atomic_load_explicit(&t->ring->io_done, memory_order_relaxed) >= t->hold_next))
         return 1;

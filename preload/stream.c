@@ -210,7 +210,7 @@ void pt_stream_few_put(FILE *f, uint16_t op, const struct pt_few *few)
         inlined = 0;
     int cls = pt_fds_class(t, f->_fileno, &pass);
     note->mark = f->_IO_write_ptr;
-    if (PT_LIKELY(gap <= pt_ticks.long_time && cls == PT_CLASS_IO)) {
+    if (PT_LIKELY(gap <= pt_ticks.long_gap && cls == PT_CLASS_IO)) {
         t->short_time += gap;
         t->end = few->begin;
         if (inlined && put_few(t, PT_OP_putc_unlocked, pass.fd, inlined))
@@ -254,8 +254,8 @@ static void record_close(struct pt_thread *t, FILE *f)
 /* The name of the file behind a stream, for freopen(NULL, ...); empty: none. */
 static const char *name_of(const FILE *f, char *room, size_t size)
 {
-    char link[32];
-    snprintf(link, sizeof(link), "/proc/self/fd/%d", f->_fileno);
+    char link[PT_PROC_PATH];
+    pt_proc_path(link, "/proc/self/fd/", (uint32_t)f->_fileno, "", -1);
     long n = pt_sys(SYS_readlinkat, AT_FDCWD, link, room, size - 1);
     room[n > 0 ? n : 0] = 0;
     return room;
@@ -365,7 +365,7 @@ static void motion_end(struct motion *m, FILE *f, int failed, int64_t otherwise)
     int function(FILE *f, const type *fmt, va_list ap) __asm__(symbol);               \
     PT_EXPORT int function(FILE *f, const type *fmt, va_list ap)                      \
     {                                                                                 \
-        static PT_FAR void *_Atomic real;                                                  \
+        static PT_FAR void *_Atomic real;                                             \
         struct motion m;                                                              \
         motion_begin(&m, f, PT_OP_##row);                                             \
         int ret = ((__typeof__(&function))pt_real_cached(&real, symbol))(f, fmt, ap); \

@@ -5,6 +5,7 @@
 #ifndef PT_SYS_H
 #define PT_SYS_H
 
+#include <stdint.h>
 #include <sys/syscall.h>
 
 #if defined(__x86_64__)
@@ -54,5 +55,11 @@ static inline long pt_sys6(long nr, long a, long b, long c, long d, long e, long
     pt_sys6(nr, (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), 0)
 #define pt_sys_6(nr, a, b, c, d, e, f) \
     pt_sys6(nr, (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f))
+
+#define PT_PROC_PATH 64
+
+/* "BEGINnMORE", then `last` unless it is negative; in libc.c. */
+void pt_proc_path(char path[PT_PROC_PATH], const char *begin, uint32_t n, const char *more,
+                  int64_t last);
 
 #endif

@@ -14,7 +14,7 @@
 #include "preload/table.h"
 
 __thread struct pt_thread pt_self __attribute__((tls_model("initial-exec"), aligned(64)));
-struct pt_ticks pt_ticks = {.long_time = PT_LONG_NS};
+struct pt_ticks pt_ticks = PT_TICKS_ARE_NS;
 
 static void ring_begin(struct pt_thread *t, struct pt_ring *ring, uint32_t number)
 {
@@ -37,10 +37,14 @@ static void ring_begin(struct pt_thread *t, struct pt_ring *ring, uint32_t numbe
     atomic_store_explicit(&ring->state, PT_SLOT_LIVE, memory_order_release);
 }
 
+static void forget_parent(struct pt_thread *t);
+
 void pt_thread_begin(struct pt_thread *t)
 {
     uint32_t number;
     t->state = PT_THREAD_OFF; /* until it has its ring: we may be called again below */
+    if (t->forked)
+        forget_parent(t);
     int fd = pt_process_begin();
     struct pt_ring *ring = pt_process_ring(fd, &number);
     if (fd >= 0)
@@ -166,12 +170,13 @@ static int c11_thread_main(void *arg)
 /* In the creator: numbers the new thread; NULL if there is nothing to tell it. */
 static struct start *start_make(void *arg)
 {
+    int traced = pt_thread_traced(&pt_self); /* first: the table may still be the parent's */
     struct start *start = pt_process_memory() ? start_get() : NULL;
     if (!start)
         return NULL;
     make_last_key();
     start->arg = arg;
-    start->ring = pt_thread_traced(&pt_self) ? pt_process_ring(-1, &start->number) : NULL;
+    start->ring = traced ? pt_process_ring(-1, &start->number) : NULL;
     if (start->ring) {
         atomic_store(&start->ring->thread, (int32_t)start->number);
         atomic_store(&start->ring->state, PT_SLOT_COMING);
@@ -229,22 +234,23 @@ PT_EXPORT int thrd_create(thrd_t *thread, thrd_start_t routine, void *arg)
 
 /*
  * Where I/Os are held the child must be known at once: it may be what the others wait for.
- * Otherwise it is if it makes a call, most only call exec.
+ * Otherwise it is if it makes a call, most only call exec.  Those touch no page for us but the one
+ * that the C library has written to anyway.
  */
 static void forked(void)
 {
-    pt_process_forked();
-    pt_fds_forked();
-    pt_thread_forked();
-    const struct pt_memory *memory = pt_process_memory();
-    if (memory && memory->throttle != PT_THROTTLE_NONE)
+    memset(&pt_self, 0, sizeof(pt_self));
+    pt_self.forked = 1;
+    if (pt_process_holds())
         pt_thread_begin(&pt_self);
 }
 
-void pt_thread_forked(void)
+static void forget_parent(struct pt_thread *t)
 {
     struct start *starts = pt_table_get(&start_table);
-    memset(&pt_self, 0, sizeof(pt_self));
+    t->forked = 0;
+    pt_process_forked();
+    pt_fds_forked();
     for (int i = 0; i < atomic_load(&nstarts); i++)
         atomic_store(&starts[i].taken, 0);
 }

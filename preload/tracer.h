@@ -24,16 +24,18 @@
 #define PT_UNLIKELY(x) __builtin_expect(!!(x), 0)
 
 /*
- * A gap or call longer than this is also measured with the thread's CPU clock;
- * a shorter one is taken to have been on the CPU throughout.
+ * A gap or call longer than this is also measured with the thread's CPU clock; a shorter one is
+ * taken to have been on the CPU throughout.  A gap may be longer than a call: in a gap the program
+ * only stands still because another has the CPU, and gets that for most of a millisecond.
  */
-#define PT_LONG_NS 50000
+#define PT_LONG_NS     50000
+#define PT_LONG_GAP_NS 200000
 /*
  * To ask the kernel for that clock takes a microsecond and more after a wait for a disk, so not
  * every I/O that is longer is followed by it: so long may they take together, and so wrong may be
  * how much of a gap behind them was spent on the CPU.
  */
-#define PT_UNMEASURED_NS (10 * PT_LONG_NS)
+#define PT_UNMEASURED_NS 500000
 
 enum pt_thread_state { PT_THREAD_NEW, PT_THREAD_READY, PT_THREAD_OFF };
 
@@ -75,6 +77,7 @@ struct pt_thread {
      */
     int vforked;
     enum pt_thread_state state;
+    int forked;    /* in a child that has not made a call yet: all else is still the parent's */
     int pmpi;      /* the MPI call about to begin has the name that tools use */
     int below_mpi; /* depth of MPI calls we are in: calls there are the library's */
     int inner;     /* in an MPI-IO call: what comes is kept, but not the program's own */
@@ -148,9 +151,15 @@ static inline uint64_t pt_cpu_clock(void)
  */
 struct pt_ticks {
     int tsc;
-    uint64_t long_time; /* PT_LONG_NS in ticks */
-    uint64_t mult;      /* ns = ticks * mult >> 32 */
+    uint64_t long_time, long_gap, unmeasured; /* PT_*_NS in ticks */
+    uint64_t mult;                            /* ns = ticks * mult >> 32 */
 };
+
+/* Times are ns. */
+#define PT_TICKS_ARE_NS                                    \
+    {                                                      \
+        0, PT_LONG_NS, PT_LONG_GAP_NS, PT_UNMEASURED_NS, 0 \
+    }
 
 extern struct pt_ticks pt_ticks __attribute__((visibility("hidden")));
 
@@ -194,7 +203,8 @@ static inline int pt_thread_traced(struct pt_thread *t)
 
 /* Forgets the parent's rings, in a forked child. */
 void pt_process_forked(void);
-void pt_thread_forked(void);
+/* Is anybody held in this run? */
+int pt_process_holds(void);
 
 /* ---- real.c ---- */
 

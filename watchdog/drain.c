@@ -358,9 +358,10 @@ static void drain_pending(struct wd *wd, struct wd_node *node)
     struct pt_ring *ring = node->ring;
     if (atomic_load(&ring->pending_head) != node->tail + 1)
         return;
-    const struct pt_rec *pending = (const struct pt_rec *)ring->pending;
-    if (pending->op < PT_NOPS)
-        drain_record(wd, node, (const unsigned char *)pending, sizeof(ring->pending));
+    unsigned words = ring->pending_words;
+    const struct pt_rec *pending = (const void *)pt_ring_pending(ring, wd->ring_size, words);
+    if (words <= PT_REC_MAX_WORDS && pending->op < PT_NOPS)
+        drain_record(wd, node, (const unsigned char *)pending, words * sizeof(uint64_t));
 }
 
 void wd_node_close(struct wd *wd, struct wd_node *node)

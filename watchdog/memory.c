@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -130,7 +129,7 @@ static void fill(const struct wd *wd, struct pt_memory *m)
 static int size_memory(struct wd *wd, int fd)
 {
     wd->ring_size = (uint32_t)wd->spec.buffer;
-    wd->slot_size = pages(sizeof(struct pt_ring) + wd->ring_size);
+    wd->slot_size = pages(sizeof(struct pt_ring) + wd->ring_size + PT_PENDING_BYTES);
     wd->first_slot = pages(sizeof(struct pt_memory)) + pages(wd->nplan * sizeof(*wd->plan));
     for (wd->nslots = PT_MAX_SLOTS; wd->nslots; wd->nslots /= 2) {
         if (!ftruncate(fd, (off_t)(wd->first_slot + wd->nslots * wd->slot_size))) {
@@ -175,10 +174,29 @@ void wd_memory_free(struct wd *wd, uint32_t slot)
 {
     struct pt_ring *ring = wd->rings[slot];
     uint64_t used = atomic_load(&ring->head);
-    memset((void *)ring, 0, offsetof(struct pt_ring, pending)); /* that holds for no head now */
+    memset((void *)ring, 0, sizeof(*ring));
     if (used > KEPT_BYTES && wd->ring_size > KEPT_BYTES)
         madvise(ring->data + KEPT_BYTES, wd->ring_size - KEPT_BYTES, MADV_REMOVE);
     atomic_store(&wd->memory->owner[slot], 0);
+}
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23 /* since Linux 5.14 */
+#endif
+
+/*
+ * Pages that have been touched are mapped many at a time by whoever comes; those that were only
+ * allocated are not.
+ */
+static int make_ready(struct wd *wd, uint32_t slot)
+{
+    size_t bytes = sizeof(struct pt_ring) + READY_BYTES;
+    if (bytes > wd->slot_size)
+        bytes = wd->slot_size;
+    struct pt_ring *ring = wd_memory_ring(wd, slot);
+    if (ring && !madvise(ring, bytes, MADV_POPULATE_WRITE))
+        return 0;
+    return fallocate(PT_MEMORY_FD, 0, (off_t)(wd->first_slot + slot * wd->slot_size), (off_t)bytes);
 }
 
 void wd_memory_prepare(struct wd *wd)
@@ -190,8 +208,7 @@ void wd_memory_prepare(struct wd *wd)
         ready++;
         if (slot < wd->prepared)
             continue;
-        if (fallocate(PT_MEMORY_FD, 0, (off_t)(wd->first_slot + slot * wd->slot_size),
-                      sizeof(struct pt_ring) + READY_BYTES))
+        if (make_ready(wd, slot))
             return; /* then whoever comes does it */
         wd->prepared = slot + 1;
     }

@@ -121,6 +121,16 @@ START_TEST(searches)
 }
 END_TEST
 
+START_TEST(paths)
+{
+    char path[PT_PROC_PATH];
+    pt_proc_path(path, "/proc/", 4294967295u, "/fd/", 100);
+    ck_assert_str_eq(path, "/proc/4294967295/fd/100");
+    pt_proc_path(path, "/proc/self/fd/", 0, "", -1);
+    ck_assert_str_eq(path, "/proc/self/fd/0");
+}
+END_TEST
+
 START_TEST(environment)
 {
     setenv("PT_TEST", "value", 1);
@@ -143,6 +153,7 @@ int main(void)
     tcase_add_test(tc, moves);
     tcase_add_test(tc, comparisons);
     tcase_add_test(tc, searches);
+    tcase_add_test(tc, paths);
     tcase_add_test(tc, environment);
     suite_add_tcase(suite, tc);
     return run_suite(suite);
