@@ -86,6 +86,29 @@ struct pt_short {
 #define PT_SHORT_FILE(fd, hand) ((uint32_t)(hand) << 12 | (uint32_t)(fd))
 #define PT_SHORT_WORD(file)     PT_FD_WORD((file) & (PT_SHORT_MAX_FD - 1), (file) >> 12)
 
+/*
+ * The tiny form, one word, for what compilers write by the ten thousand: a few bytes that have
+ * only gone into the buffer of the stream that the last short form was about, after `inlined`
+ * bytes that putc_unlocked has put there without a call, which are an event before it.  It took no
+ * time.  The word is, from the lowest bit: PT_TINY | op, 9 bits LEN, 10 bits `inlined`, and the
+ * lowest 29 of when it began, less than 2^28 ticks from the end of the record before.
+ */
+#define PT_TINY               0x8000u /* in an op; not those above that are none */
+#define PT_TINY_MAX_LEN       511
+#define PT_TINY_MAX_INLINED   1023
+#define PT_TINY_TIME_BITS     29
+#define PT_TINY_TIME          ((UINT64_C(1) << PT_TINY_TIME_BITS) - 1)
+#define PT_IS_TINY(op)        ((op)&PT_TINY && (op) < PT_REC_END)
+#define PT_TINY_OP(word)      ((uint16_t)((word) & (PT_TINY - 1)))
+#define PT_TINY_LEN(word)     ((word) >> 16 & PT_TINY_MAX_LEN)
+#define PT_TINY_INLINED(word) ((word) >> 25 & PT_TINY_MAX_INLINED)
+#define PT_TINY_BEGIN(word)   ((word) >> 35)
+
+static inline uint64_t pt_tiny_word(uint16_t op, uint64_t len, uint64_t inlined, uint64_t begin)
+{
+    return PT_TINY | op | len << 16 | inlined << 25 | begin << 35;
+}
+
 #define PT_REC_MAX_WORDS 2048 /* 16 KiB: two longest names and all fields */
 #define PT_STRING_MAX    4096 /* a longer name is cut */
 

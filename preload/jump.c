@@ -57,7 +57,7 @@ static void abandon(struct pt_thread *t)
     uint64_t at = open->at == PT_NO_PLACE ? pt_just_taken(t, open) : open->at;
     if (open->frame && at != PT_NONE_TAKEN)
         pt_put_pads(t, at & t->mask, open->bytes);
-    t->told = 0; /* perhaps that was it */
+    t->told = t->told_file = 0; /* perhaps that was it */
     t->lost++;
     pt_count(&t->ring->dropped);
     if (t->writing > 1)

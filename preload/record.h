@@ -277,10 +277,15 @@ uint64_t *pt_pass_end_shared(struct pt_thread *t, struct pt_pass *pass, uint16_t
     (pt_is_frequent(op) ? pt_pass_end_here(t, pass, op, words, ret, err) \
                         : pt_pass_end_shared(t, pass, op, words, ret, err))
 
+PT_INLINE void pt_count_more(_Atomic uint64_t *counter, uint64_t more)
+{
+    uint64_t n = atomic_load_explicit(counter, memory_order_relaxed) + more;
+    atomic_store_explicit(counter, n, memory_order_release);
+}
+
 PT_INLINE void pt_count(_Atomic uint64_t *counter)
 {
-    uint64_t n = atomic_load_explicit(counter, memory_order_relaxed) + 1;
-    atomic_store_explicit(counter, n, memory_order_release);
+    pt_count_more(counter, 1);
 }
 
 /* The event was made or lost: counters and phase. */
@@ -331,6 +336,33 @@ PT_INLINE int pt_put_short(struct pt_thread *t, uint16_t op, int64_t fd_word, in
             (struct pt_short){op, (uint16_t)(PT_SHORT | dur), (uint32_t)begin,
                               PT_SHORT_FILE(fd, handle), (uint32_t)len};
         t->told = begin + dur;
+        t->told_file = PT_SHORT_FILE(fd, handle);
+    }
+    pt_pass_commit(t);
+    return !between;
+}
+
+#define PT_TINY_GAP (1u << 27) /* ticks, since the record before */
+
+/* The same with the tiny form, for a call that took no time. */
+PT_INLINE int pt_put_tiny(struct pt_thread *t, uint16_t op, int64_t fd_word, int64_t len,
+                          int64_t inlined, uint64_t begin)
+{
+    uint64_t told = t->told;
+    uint32_t fd = (uint32_t)fd_word, handle = (uint32_t)((uint64_t)fd_word >> 32);
+    if (begin - told > PT_TINY_GAP || len > PT_TINY_MAX_LEN || inlined > PT_TINY_MAX_INLINED ||
+        PT_SHORT_FILE(fd, handle) != t->told_file || fd >= PT_SHORT_MAX_FD ||
+        handle >= PT_SHORT_MAX_HANDLE || t->lost)
+        return 0;
+    struct pt_rec *place = pt_reserve(t, 1);
+    if (PT_UNLIKELY(!place))
+        return 1; /* lost, and counted */
+    int between = t->told != told || t->told_file != PT_SHORT_FILE(fd, handle);
+    if (PT_UNLIKELY(between)) {
+        pt_put_pads(t, (uint64_t)((unsigned char *)place - t->data), sizeof(uint64_t));
+    } else {
+        *(uint64_t *)place = pt_tiny_word(op, (uint64_t)len, (uint64_t)inlined, begin);
+        t->told = begin;
     }
     pt_pass_commit(t);
     return !between;

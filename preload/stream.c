@@ -213,6 +213,11 @@ void pt_stream_few_put(FILE *f, uint16_t op, const struct pt_few *few)
     if (PT_LIKELY(gap <= pt_ticks.long_gap && cls == PT_CLASS_IO)) {
         t->short_time += gap;
         t->end = few->begin;
+        if (PT_LIKELY(pt_put_tiny(t, op, pass.fd, n, inlined, few->begin))) {
+            pt_count_more(&t->ring->io_done, 1 + !!inlined);
+            pt_count_more(&t->ring->events, 1 + !!inlined);
+            return;
+        }
         if (inlined && put_few(t, PT_OP_putc_unlocked, pass.fd, inlined))
             inlined = 0;
         if (!inlined && put_few(t, op, pass.fd, n))

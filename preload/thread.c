@@ -22,7 +22,7 @@ static void ring_begin(struct pt_thread *t, struct pt_ring *ring, uint32_t numbe
     t->data = ring->data;
     t->mask = pt_process_memory()->ring_size - 1;
     t->reserved = atomic_load(&ring->head); /* a thread before us may have used it */
-    t->told = 0;
+    t->told = t->told_file = 0;
     pt_record_ring(t);
     t->end = pt_now();
     pt_cpu_look(t);

@@ -89,6 +89,7 @@ struct pt_thread {
     uint64_t reserved;   /* the ring's end as we see it; published when nothing is written */
     uint64_t end;        /* of the last event */
     uint64_t told;       /* of the last record that is in the ring, or earlier */
+    uint32_t told_file;  /* of the last short form that is in the ring; 0: there is none */
     uint64_t short_time; /* ticks since cpu_at in gaps and calls too short to read the CPU clock */
     uint64_t lost;       /* events dropped since the last one written */
     uint64_t hold_next;  /* number of the next I/O to be held */

@@ -235,8 +235,37 @@ static uint64_t drain_short(struct wd *wd, struct wd_node *node, const unsigned 
     if (decode_short(&wd->clock, &rec, begin, &ev))
         return 0;
     node->last_ticks = begin + (rec.dur & ~PT_SHORT);
+    node->last_file = rec.file;
     take_event(wd, node, &ev, 0);
     return sizeof(rec);
+}
+
+/* The tiny form is one or two short ones without a duration. */
+static int take_tiny(struct wd *wd, struct wd_node *node, uint16_t op, uint64_t len, uint64_t begin)
+{
+    struct pt_short rec = {.op = op, .file = node->last_file, .len = (uint32_t)len};
+    struct pt_event ev;
+    if (decode_short(&wd->clock, &rec, begin, &ev))
+        return -1;
+    take_event(wd, node, &ev, 0);
+    return 0;
+}
+
+static uint64_t drain_tiny(struct wd *wd, struct wd_node *node, const unsigned char *at)
+{
+    const unsigned spare = 64 - PT_TINY_TIME_BITS;
+    uint64_t word, inlined;
+    if (!node->announced || !node->last_file)
+        return 0;
+    memcpy(&word, at, sizeof(word));
+    int64_t since = (int64_t)((PT_TINY_BEGIN(word) - node->last_ticks) << spare) >> spare;
+    uint64_t begin = node->last_ticks + (uint64_t)since;
+    inlined = PT_TINY_INLINED(word);
+    if ((inlined && take_tiny(wd, node, PT_OP_putc_unlocked, inlined, begin)) ||
+        take_tiny(wd, node, PT_TINY_OP(word), PT_TINY_LEN(word), begin))
+        return 0;
+    node->last_ticks = begin;
+    return sizeof(word);
 }
 
 /* What is no event; 0 if it makes no sense. */
@@ -273,6 +302,8 @@ static uint64_t drain_record(struct wd *wd, struct wd_node *node, const unsigned
         bytes = head.flags * sizeof(uint64_t);
         return bytes <= room ? bytes : 0;
     }
+    if (PT_IS_TINY(head.op))
+        return drain_tiny(wd, node, rec);
     if (head.words & PT_SHORT)
         return drain_short(wd, node, rec, room);
     if (bytes < sizeof(head) || bytes > room)

@@ -57,6 +57,7 @@ struct wd_node {
     uint64_t events;            /* written */
     uint64_t last_end;          /* of the last event drained, ns */
     uint64_t last_ticks;        /* the same, as the records have it */
+    uint32_t last_file;         /* of the last short form */
     uint64_t last_busy;         /* the same, sleeps not counted */
     int announced;              /* to the run file */
     int silent;                 /* it came after recording has ended: not in the file */
