@@ -77,7 +77,6 @@ struct pt_thread {
      */
     int vforked;
     enum pt_thread_state state;
-    int forked;    /* in a child that has not made a call yet: all else is still the parent's */
     int pmpi;      /* the MPI call about to begin has the name that tools use */
     int below_mpi; /* depth of MPI calls we are in: calls there are the library's */
     int inner;     /* in an MPI-IO call: what comes is kept, but not the program's own */
@@ -89,7 +88,6 @@ struct pt_thread {
     uint64_t reserved;   /* the ring's end as we see it; published when nothing is written */
     uint64_t end;        /* of the last event */
     uint64_t told;       /* of the last record that is in the ring, or earlier */
-    uint32_t told_file;  /* of the last short form that is in the ring; 0: there is none */
     uint64_t short_time; /* ticks since cpu_at in gaps and calls too short to read the CPU clock */
     uint64_t lost;       /* events dropped since the last one written */
     uint64_t hold_next;  /* number of the next I/O to be held */
@@ -102,7 +100,9 @@ struct pt_thread {
         unsigned looks;               /* so many since then */
         uint64_t cpu, until; /* the CPU clock at its beginning, the end if we keep the CPU */
     } linger;
-    uint64_t ready; /* so many bytes of the ring have their pages in place */
+    uint64_t ready;     /* so many bytes of the ring have their pages in place */
+    uint32_t told_file; /* of the last short form that is in the ring; 0: there is none */
+    int forked; /* in a child that has not made a call yet: all else is still the parent's */
     const struct pt_plan_entry *plan, *plan_end; /* the holds after that, if there is a plan */
     struct {                                     /* polls that are not over: poll.c */
         uint16_t op;                             /* of the first */

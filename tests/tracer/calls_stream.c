@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 #include <wchar.h>
 
@@ -341,6 +342,44 @@ static void inlined_writes(void)
 
 /* Streams that are no files: none of this may show up, and none of their functions may be
  * called more often than by the program itself. */
+/* Calls that only move a few bytes in the buffer have shorter records: where those end. */
+static void few_bytes(void)
+{
+    static char bytes[600];
+    static const struct {
+        int inlined;
+        size_t n;
+        int pause; /* ms */
+    } turns[] = {{0, 1, 0},    {3, 7, 0},   {1023, 256, 0}, {1024, 256, 0}, {1, 257, 0},
+                 {5, 511, 0},  {5, 512, 0}, {5, 513, 0},    {2, 9, 30},     {2, 9, 120},
+                 {1500, 1, 0}, {0, 600, 0}, {9, 1, 0},      {1, 1, 0}};
+    FILE *to[2];
+    for (int i = 0; i < 2; i++) {
+        to[i] = open_stream(i ? "few1" : "few0", "w", FOR_W);
+        expect(setvbuf(to[i], NULL, _IOFBF, 1 << 16), "setvbuf(%d, %#x, 65536)", fileno(to[i]),
+               _IOFBF);
+        expect((long)fwrite("x", 1, 1, to[i]), "fwrite(%d, 1)", fileno(to[i]));
+    }
+    memset(bytes, 'b', sizeof(bytes));
+    for (size_t i = 0; i < sizeof(turns) / sizeof(turns[0]); i++)
+        for (int both = 0; both < 2; both++) {
+            FILE *f = to[both];
+            struct timespec pause = {0, turns[i].pause * 1000000};
+            if (pause.tv_nsec)
+                expect_idle(nanosleep(&pause, NULL), "nanosleep()");
+            for (int k = 0; k < turns[i].inlined; k++)
+                inlined_putc('i', f);
+            size_t done = fwrite(bytes, 1, turns[i].n, f);
+            if (turns[i].inlined)
+                expect(turns[i].inlined, "putc_unlocked(%d, %d)", fileno(f), turns[i].inlined);
+            expect((long)done, "fwrite(%d, %zu)", fileno(f), turns[i].n);
+            done = (size_t)fputs("text", f);
+            expect(done == (size_t)EOF ? -1 : 4, "fputs(%d, 4)", fileno(f));
+        }
+    for (int i = 0; i < 2; i++)
+        close_stream(to[i]);
+}
+
 static int seeks;
 
 static ssize_t cookie_read(void *cookie, char *buf, size_t n)
@@ -572,6 +611,7 @@ int main(void)
     reads();
     inlined_reads();
     inlined_writes();
+    few_bytes();
     no_files();
     positions();
     wide_writes();
