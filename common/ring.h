@@ -4,8 +4,8 @@
  * The watchdog makes one memfd for the whole host and step.  It starts with a
  * pt_memory, which every traced process maps, followed by `nslots` slots of
  * `slot_size` bytes, each a pt_ring and its data.  A thread claims a slot by
- * writing its pid where a zero was, and maps just that slot; memory that nobody
- * touches costs nothing.  Nobody has to be asked, so that a process that lives for
+ * writing its pid where a zero was, and maps just that slot, or none if it is one of the
+ * first, which are mapped with the pt_memory; memory that nobody touches costs nothing.  Nobody has to be asked, so that a process that lives for
  * a millisecond is not twice as slow.
  *
  * A tracer opens the memfd through the watchdog's entry in /proc.  Where that cannot

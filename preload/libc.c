@@ -46,14 +46,12 @@ char *PT_OWN(getenv)(const char *name);
 
 /* ---- memory ------------------------------------------------------------------------------- */
 
-typedef uint64_t lanes __attribute__((vector_size(16)));
+/* Of memory at any address; not by a function that the compiler might call for it: it is here. */
+typedef uint64_t sixteen __attribute__((vector_size(16), aligned(1), may_alias));
+typedef uint64_t eight __attribute__((aligned(1), may_alias));
+typedef uint32_t four __attribute__((aligned(1), may_alias));
 
-#define MOVE(type, to, from)                          \
-    do {                                              \
-        type moved;                                   \
-        __builtin_memcpy(&moved, from, sizeof(type)); \
-        __builtin_memcpy(to, &moved, sizeof(type));   \
-    } while (0)
+#define MOVE(type, to, from) (*(type *)(to) = *(const type *)(from))
 
 /* So many bytes or up to twice as many, in two steps that may overlap. */
 #define MOVE_ENDS(type, to, from, n)                                        \
@@ -65,9 +63,9 @@ typedef uint64_t lanes __attribute__((vector_size(16)));
 static inline void move_less_than_16(char *to, const char *from, size_t n)
 {
     if (n >= 8)
-        MOVE_ENDS(uint64_t, to, from, n);
+        MOVE_ENDS(eight, to, from, n);
     else if (n >= 4)
-        MOVE_ENDS(uint32_t, to, from, n);
+        MOVE_ENDS(four, to, from, n);
     else
         for (size_t i = 0; i < n; i++)
             to[i] = from[i];
@@ -84,8 +82,8 @@ NO_CALLS void *PT_OWN(memcpy)(void *restrict to_, const void *restrict from_, si
     const char *last = from + n - 16;
     char *end = to + n - 16;
     for (; from < last; from += 16, to += 16)
-        MOVE(lanes, to, from);
-    MOVE(lanes, end, last);
+        MOVE(sixteen, to, from);
+    MOVE(sixteen, end, last);
     return to_;
 }
 
@@ -106,9 +104,9 @@ NO_CALLS void *PT_OWN(memmove)(void *to_, const void *from_, size_t n)
 NO_CALLS void *PT_OWN(memset)(void *at_, int byte, size_t n)
 {
     char *at = at_;
-    uint64_t eight = (unsigned char)byte * UINT64_C(0x0101010101010101);
+    uint64_t bytes = (unsigned char)byte * UINT64_C(0x0101010101010101);
     for (; n >= sizeof(eight); n -= sizeof(eight), at += sizeof(eight))
-        __builtin_memcpy(at, &eight, sizeof(eight));
+        *(eight *)at = bytes;
     for (size_t i = 0; i < n; i++)
         at[i] = (char)byte;
     return at_;
@@ -117,13 +115,9 @@ NO_CALLS void *PT_OWN(memset)(void *at_, int byte, size_t n)
 NO_CALLS int PT_OWN(memcmp)(const void *a_, const void *b_, size_t n)
 {
     const unsigned char *a = a_, *b = b_;
-    uint64_t x, y;
-    for (; n >= sizeof(x); n -= sizeof(x), a += sizeof(x), b += sizeof(x)) {
-        __builtin_memcpy(&x, a, sizeof(x));
-        __builtin_memcpy(&y, b, sizeof(y));
-        if (x != y)
+    for (; n >= sizeof(eight); n -= sizeof(eight), a += sizeof(eight), b += sizeof(eight))
+        if (*(const eight *)a != *(const eight *)b)
             break;
-    }
     for (size_t i = 0; i < n; i++)
         if (a[i] != b[i])
             return a[i] - b[i];
