@@ -4,9 +4,10 @@
  * The watchdog makes one memfd for the whole host and step.  It starts with a
  * pt_memory, which every traced process maps, followed by `nslots` slots of
  * `slot_size` bytes, each a pt_ring and its data.  A thread claims a slot by
- * writing its pid where a zero was, and maps just that slot, or none if it is one of the
- * first, which are mapped with the pt_memory; memory that nobody touches costs nothing.  Nobody has to be asked, so that a process that lives for
- * a millisecond is not twice as slow.
+ * writing its pid where a zero was, and maps just that slot, or nothing if it is one of
+ * the first, which are mapped with the pt_memory; memory that nobody touches costs
+ * nothing.  Nobody has to be asked, so that a process that lives for a millisecond is
+ * not twice as slow.
  *
  * A tracer opens the memfd through the watchdog's entry in /proc.  Where that cannot
  * be seen (a container with its own process ids) the watchdog hands it over an
@@ -97,7 +98,6 @@ struct pt_short {
 #define PT_TINY_MAX_LEN       511
 #define PT_TINY_MAX_INLINED   1023
 #define PT_TINY_TIME_BITS     29
-#define PT_TINY_TIME          ((UINT64_C(1) << PT_TINY_TIME_BITS) - 1)
 #define PT_IS_TINY(op)        ((op)&PT_TINY && (op) < PT_REC_END)
 #define PT_TINY_OP(word)      ((uint16_t)((word) & (PT_TINY - 1)))
 #define PT_TINY_LEN(word)     ((word) >> 16 & PT_TINY_MAX_LEN)

@@ -8,6 +8,20 @@ AC_DEFUN([PT_MISSING], [
     pt_missing="$pt_missing $2"
 ])
 
+# PT_CHECK_LAYOUT: a linker that cannot add to its own script makes a tracer that starts slower.
+AC_DEFUN([PT_CHECK_LAYOUT], [
+    AC_MSG_CHECKING([whether the linker takes preload/layout.ld])
+    pt_save_LDFLAGS=$LDFLAGS
+    LDFLAGS="$LDFLAGS -shared -nostartfiles -Wl,-T,$srcdir/preload/layout.ld"
+    AC_LINK_IFELSE([AC_LANG_SOURCE([[int pt_layout;]])],
+        [LAYOUT_LDFLAGS='-Wl,-T,$(srcdir)/preload/layout.ld'
+         AC_MSG_RESULT([yes])],
+        [LAYOUT_LDFLAGS=
+         AC_MSG_RESULT([no])])
+    LDFLAGS=$pt_save_LDFLAGS
+    AC_SUBST([LAYOUT_LDFLAGS])
+])
+
 # PT_CHECK_PKG(VARIABLE, PKG-CONFIG-NAME, DEBIAN-PACKAGE)
 AC_DEFUN([PT_CHECK_PKG], [
     PKG_CHECK_MODULES([$1], [$2], [], [PT_MISSING([$2], [$3])])

@@ -346,7 +346,8 @@ static void find_arguments(const char *name)
     char **env = environ;
     if (arguments || !env || (uintptr_t)name - (uintptr_t)env > STACK_MOST || env[-1])
         return;
-    for (intptr_t n = 0; n < STACK_MOST / (intptr_t)sizeof(*env); n++)
+    char **least = __builtin_frame_address(0); /* below it the stack is nobody's to read */
+    for (intptr_t n = 0; env - 2 - n > least; n++)
         if ((intptr_t)env[-2 - n] == n) {
             pt_process_arguments((int)n, env - 1 - n);
             return;

@@ -321,7 +321,7 @@ static void probes(void)
     MPI_Status status;
     MPI_Message message;
     MPI_Request r;
-    int flag;
+    int flag = 1 << 30; /* nobody may take it for a number of bytes before it is an answer */
     SCENE(
         if (rank == 2) {
             send_to(0, 4);

@@ -425,6 +425,13 @@ for limit in -Sn -Hn; do
     fi
 done
 
+# A program that may have little memory gets only what it needs of ours: the memory's head, a ring.
+if before='echo x >in' hazard narrow 0 "" bash -c 'ulimit -v 8000 && exec cat in'; then
+    expect narrow 1 '^0\.[0-9]+\.0 open\("in", O_RDONLY\) = '
+    [ "$(json narrow complete)" = True ] || bad 'narrow: the run is not complete'
+    ok narrow
+fi
+
 # ---- killed ---------------------------------------------------------------------------------------
 
 # A call is counted when it has returned: the trace may know of one more.
