@@ -28,11 +28,12 @@
 #include "common/trace.h"
 
 #define PT_MEMORY_MAGIC   0x50545348u /* PTSH */
-#define PT_MEMORY_VERSION 8
+#define PT_MEMORY_VERSION 9
 #define PT_PROGRAMS_SIZE  12288 /* bytes */
 #define PT_MAX_SLOTS      4096  /* threads at a time on one host */
 #define PT_MAX_RANKS      1024  /* on one host; a power of two */
 #define PT_PAGE           4096
+#define PT_KNOWN_PROGRAMS 64
 
 /* ---- records --------------------------------------------------------------- */
 
@@ -256,6 +257,7 @@ struct pt_memory {
     _Alignas(64) struct pt_bell bell;
     _Atomic uint32_t arrivals;         /* greetings so far */
     _Atomic uint32_t untraced_threads; /* threads that found no slot */
+    _Atomic uint64_t known_programs[PT_KNOWN_PROGRAMS]; /* see exec.c */
     struct pt_rank_entry ranks[PT_MAX_RANKS];
     _Atomic int32_t owner[PT_MAX_SLOTS]; /* pid of who has claimed the slot; 0: nobody */
 

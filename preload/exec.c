@@ -84,13 +84,69 @@ static int is_preloaded(char *const envp[])
     return preloads && names_socket;
 }
 
-/* Why that program will not be seen, or NULL. */
-static const char *why_blind(int fd, const struct stat *st, const char *start, long have,
-                             char *const envp[])
+/*
+ * A program file, and what its first bytes say.  To open and read it takes longer than all else
+ * here, and a build executes the same few thousands of times: so those that are neither static nor
+ * scripts are known to all processes of the step.
+ */
+struct program {
+    struct stat st;
+    int is_static;
+    char *interpreter; /* of a script, in `start`; NULL: it is none */
+    char start[START_BYTES];
+};
+
+/* Never 0.  A file that is changed gets another one. */
+static uint64_t program_key(const struct stat *st)
 {
-    if (changes_user(st))
+    const uint64_t parts[] = {st->st_dev, st->st_ino, (uint64_t)st->st_size,
+                              (uint64_t)st->st_ctim.tv_sec, (uint64_t)st->st_ctim.tv_nsec};
+    uint64_t key = 0;
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+        key = (key ^ parts[i]) * UINT64_C(0x9e3779b97f4a7c15);
+        key ^= key >> 32;
+    }
+    return key | 1;
+}
+
+static void read_start(struct program *p, int dir, const char *path)
+{
+    long fd = pt_sys(SYS_openat, dir, path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return;
+    long have = pt_sys(SYS_pread64, fd, p->start, sizeof(p->start), 0);
+    p->is_static = is_static((int)fd, p->start, have);
+    p->interpreter = interpreter(p->start, have);
+    pt_sys(SYS_close, fd);
+}
+
+/* 0 if there is no such program. */
+static int find_program(struct program *p, int dir, const char *path)
+{
+    p->is_static = 0;
+    p->interpreter = NULL;
+    if (pt_sys(SYS_newfstatat, dir, path, &p->st, 0) < 0)
+        return 0;
+    return S_ISREG(p->st.st_mode) && p->st.st_mode & 0111;
+}
+
+static void look_into(struct program *p, struct pt_memory *m, int dir, const char *path)
+{
+    uint64_t key = program_key(&p->st);
+    _Atomic uint64_t *known = &m->known_programs[(key >> 32) % PT_KNOWN_PROGRAMS];
+    if (atomic_load_explicit(known, memory_order_relaxed) == key)
+        return;
+    read_start(p, dir, path);
+    if (!p->is_static && !p->interpreter)
+        atomic_store_explicit(known, key, memory_order_relaxed);
+}
+
+/* Why that program, which is no script, will not be seen, or NULL. */
+static const char *why_blind(const struct program *p, char *const envp[])
+{
+    if (changes_user(&p->st))
         return "set-user-id program";
-    if (is_static(fd, start, have))
+    if (p->is_static)
         return "static program";
     if (!is_preloaded(envp))
         return "program without our environment";
@@ -136,24 +192,19 @@ void pt_exec_say_rest(struct pt_thread *t)
 /* 1 if there is such a program; says why it will not be seen, if so. */
 static int look_deeper(int dir, const char *path, char *const envp[], int depth)
 {
-    struct stat st;
-    char start[START_BYTES];
-    long fd = pt_sys(SYS_openat, dir, path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
+    struct program p;
+    struct pt_memory *m = pt_process_memory();
+    if (!find_program(&p, dir, path))
         return 0;
-    int there = pt_sys(SYS_newfstatat, fd, "", &st, AT_EMPTY_PATH) == 0 && S_ISREG(st.st_mode) &&
-                st.st_mode & 0111;
-    if (there && pt_process_memory()) {
-        long have = pt_sys(SYS_pread64, fd, start, sizeof(start), 0);
-        char *program = interpreter(start, have);
-        const char *reason = program ? NULL : why_blind((int)fd, &st, start, have, envp);
-        if (reason)
-            say(reason, path);
-        else if (program && depth < MAX_SCRIPTS)
-            look_deeper(AT_FDCWD, program, envp, depth + 1);
-    }
-    pt_sys(SYS_close, fd);
-    return there;
+    if (!m)
+        return 1;
+    look_into(&p, m, dir, path);
+    const char *reason = p.interpreter ? NULL : why_blind(&p, envp);
+    if (reason)
+        say(reason, path);
+    else if (p.interpreter && depth < MAX_SCRIPTS)
+        look_deeper(AT_FDCWD, p.interpreter, envp, depth + 1);
+    return 1;
 }
 
 static int look_at(int dir, const char *path, char *const envp[])
@@ -196,19 +247,27 @@ PT_EXPORT int execve(const char *path, char *const argv[], char *const envp[])
     return real(path, argv, envp);
 }
 
+static void look_at_open(int fd, char *const envp[])
+{
+    char path[PT_PROC_PATH];
+    pt_proc_path(path, "/proc/self/fd/", (uint32_t)fd, "", -1);
+    look_at(AT_FDCWD, path, envp);
+}
+
 PT_EXPORT int execveat(int dir, const char *path, char *const argv[], char *const envp[], int flags)
 {
     REAL_CALL(int, execveat, (int, const char *, char *const[], char *const[], int));
-    look_at(dir, path, envp);
+    if (flags & AT_EMPTY_PATH && pt_is_address(path) && !*path)
+        look_at_open(dir, envp);
+    else
+        look_at(dir, path, envp);
     return real(dir, path, argv, envp, flags);
 }
 
 PT_EXPORT int fexecve(int fd, char *const argv[], char *const envp[])
 {
-    char path[PT_PROC_PATH];
     REAL_CALL(int, fexecve, (int, char *const[], char *const[]));
-    pt_proc_path(path, "/proc/self/fd/", (uint32_t)fd, "", -1);
-    look_at(AT_FDCWD, path, envp);
+    look_at_open(fd, envp);
     return real(fd, argv, envp);
 }
 

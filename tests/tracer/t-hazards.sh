@@ -604,6 +604,26 @@ if compile static -static; then
             ok $name
         fi
     done
+    # One that was known to be traced is another now.
+    cp "$hazards" "$work/bin/replaced"
+    if hazard static-replaced 3 "" bash -c "cp '$hazards' '$work/bin/replaced'
+        '$work/bin/replaced' plain; '$work/bin/replaced' plain
+        cp '$work/bin/static' '$work/bin/replaced'; '$work/bin/replaced' plain; exit \$?"; then
+        expect_touch static-replaced first '0\.[0-9]+\.0' 2
+        expect_blind static-replaced
+        ok static-replaced
+    fi
+    if type -P python3 >/dev/null; then
+        by_descriptor="import ctypes, os, sys
+fd = os.open('$work/bin/static', os.O_RDONLY)
+array = lambda names: (ctypes.c_char_p * (len(names) + 1))(*[os.fsencode(n) for n in names], None)
+ctypes.CDLL(None).execveat(fd, b'', array(['static', 'plain']),
+    array([k + '=' + v for k, v in os.environ.items()]), 0x1000)"
+        if hazard static-descriptor 3 "" python3 -c "$by_descriptor"; then
+            expect_blind static-descriptor
+            ok static-descriptor
+        fi
+    fi
 else
     note skip 'static: gcc cannot build it'
 fi
