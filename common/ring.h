@@ -34,6 +34,7 @@
 #define PT_MAX_RANKS      1024  /* on one host; a power of two */
 #define PT_PAGE           4096
 #define PT_KNOWN_PROGRAMS 64
+#define PT_MAX_COMING     64    /* processes between their creation and their first call */
 
 /* ---- records --------------------------------------------------------------- */
 
@@ -220,7 +221,8 @@ struct pt_bell {
 
 struct pt_rank_entry {
     _Atomic uint32_t rank_plus_1; /* 0: nobody's */
-    _Atomic uint32_t processes;   /* how many of its processes were traced so far */
+    _Atomic uint32_t processes;   /* the first one and its children, so far: see lineage.h */
+    _Atomic uint32_t any;         /* those that are numbered as they come, so far */
 };
 
 /* One I/O that is to be held. */
@@ -258,6 +260,7 @@ struct pt_memory {
     _Atomic uint32_t arrivals;         /* greetings so far */
     _Atomic uint32_t untraced_threads; /* threads that found no slot */
     _Atomic uint64_t known_programs[PT_KNOWN_PROGRAMS]; /* see exec.c */
+    _Atomic uint64_t coming[PT_MAX_COMING];             /* numbers of processes: lineage.c */
     struct pt_rank_entry ranks[PT_MAX_RANKS];
     _Atomic int32_t owner[PT_MAX_SLOTS]; /* pid of who has claimed the slot; 0: nobody */
 

@@ -34,7 +34,7 @@
 /* A node's name: one thread of one process of one rank. */
 struct pt_name {
     int32_t rank;
-    int32_t process; /* in the order in which the rank's processes came */
+    int32_t process; /* in the order in which they were created: preload/lineage.h */
     int32_t thread;  /* in the order in which the process' threads came */
 };
 

@@ -1,6 +1,5 @@
 /*
- * Other programs: what of them will not be seen is said before they run.  And vfork,
- * whose child runs in its parent's memory.
+ * Other programs: what of them will not be seen is said before they run.
  */
 #include "config.h"
 
@@ -18,6 +17,7 @@
 #include <unistd.h>
 
 #include "common/env.h"
+#include "preload/lineage.h"
 #include "preload/passed.h"
 #include "preload/process.h"
 #include "preload/sys.h"
@@ -189,38 +189,42 @@ void pt_exec_say_rest(struct pt_thread *t)
 
 #define MAX_SCRIPTS 4 /* for one another, as many as the kernel follows */
 
-/* 1 if there is such a program; says why it will not be seen, if so. */
-static int look_deeper(int dir, const char *path, char *const envp[], int depth)
+enum sight { NOT_THERE, UNSEEN, SEEN };
+
+/* Is there such a program, and will it be seen?  Says why not. */
+static enum sight look_deeper(int dir, const char *path, char *const envp[], int depth)
 {
     struct program p;
     struct pt_memory *m = pt_process_memory();
     if (!find_program(&p, dir, path))
-        return 0;
+        return NOT_THERE;
     if (!m)
-        return 1;
+        return UNSEEN;
     look_into(&p, m, dir, path);
-    const char *reason = p.interpreter ? NULL : why_blind(&p, envp);
+    if (p.interpreter) {
+        int seen =
+            depth < MAX_SCRIPTS && look_deeper(AT_FDCWD, p.interpreter, envp, depth + 1) == SEEN;
+        return seen ? SEEN : UNSEEN;
+    }
+    const char *reason = why_blind(&p, envp);
     if (reason)
         say(reason, path);
-    else if (p.interpreter && depth < MAX_SCRIPTS)
-        look_deeper(AT_FDCWD, p.interpreter, envp, depth + 1);
-    return 1;
+    return reason ? UNSEEN : SEEN;
 }
 
-static int look_at(int dir, const char *path, char *const envp[])
+static enum sight look_at(int dir, const char *path, char *const envp[])
 {
     return look_deeper(dir, path, envp, 0);
 }
 
 /* The same for a name that is looked for in PATH. */
-static void look_for(const char *name, char *const envp[])
+static enum sight look_for(const char *name, char *const envp[])
 {
     char path[PATH_MAX];
     const char *dir = getenv("PATH");
-    if (strchr(name, '/') || !dir) {
-        look_at(AT_FDCWD, name, envp);
-        return;
-    }
+    enum sight sight;
+    if (strchr(name, '/') || !dir)
+        return look_at(AT_FDCWD, name, envp);
     for (size_t n = strlen(name), len; *dir; dir += len + (dir[len] == ':')) {
         len = strcspn(dir, ":");
         if (len + n + 2 > sizeof(path))
@@ -228,9 +232,10 @@ static void look_for(const char *name, char *const envp[])
         memcpy(path, dir, len);
         path[len] = '/';
         memcpy(path + len + 1, name, n + 1);
-        if (look_at(AT_FDCWD, path, envp))
-            return;
+        if ((sight = look_at(AT_FDCWD, path, envp)) != NOT_THERE)
+            return sight;
     }
+    return NOT_THERE;
 }
 
 /* ---- exec ------------------------------------------------------------------------------------ */
@@ -240,56 +245,70 @@ static void look_for(const char *name, char *const envp[])
     if (!real)                          \
     real = (rtype(*) params)pt_real(#name)
 
+/*
+ * Leaves a number for a program that will be seen.  A forked child that has been nothing itself
+ * leaves its own.  A child of vfork speaks for its parent.
+ */
+static uint64_t leave_number(enum sight sight)
+{
+    const struct pt_thread *t = &pt_self;
+    if (sight != SEEN || (t->forked && pt_vforked))
+        return 0;
+    return pt_lineage_leave(t->forked ? t->number : pt_lineage_next());
+}
+
+/* It only comes back if it has failed. */
+#define EXECUTE(sight, call)                 \
+    do {                                     \
+        uint64_t left = leave_number(sight); \
+        int rc = (call);                     \
+        pt_lineage_withdraw(left);           \
+        return rc;                           \
+    } while (0)
+
 PT_EXPORT int execve(const char *path, char *const argv[], char *const envp[])
 {
     REAL_CALL(int, execve, (const char *, char *const[], char *const[]));
-    look_at(AT_FDCWD, path, envp);
-    return real(path, argv, envp);
+    EXECUTE(look_at(AT_FDCWD, path, envp), real(path, argv, envp));
 }
 
-static void look_at_open(int fd, char *const envp[])
+static enum sight look_at_open(int fd, char *const envp[])
 {
     char path[PT_PROC_PATH];
     pt_proc_path(path, "/proc/self/fd/", (uint32_t)fd, "", -1);
-    look_at(AT_FDCWD, path, envp);
+    return look_at(AT_FDCWD, path, envp);
 }
 
 PT_EXPORT int execveat(int dir, const char *path, char *const argv[], char *const envp[], int flags)
 {
     REAL_CALL(int, execveat, (int, const char *, char *const[], char *const[], int));
-    if (flags & AT_EMPTY_PATH && pt_is_address(path) && !*path)
-        look_at_open(dir, envp);
-    else
-        look_at(dir, path, envp);
-    return real(dir, path, argv, envp, flags);
+    int is_open = flags & AT_EMPTY_PATH && pt_is_address(path) && !*path;
+    EXECUTE(is_open ? look_at_open(dir, envp) : look_at(dir, path, envp),
+            real(dir, path, argv, envp, flags));
 }
 
 PT_EXPORT int fexecve(int fd, char *const argv[], char *const envp[])
 {
     REAL_CALL(int, fexecve, (int, char *const[], char *const[]));
-    look_at_open(fd, envp);
-    return real(fd, argv, envp);
+    EXECUTE(look_at_open(fd, envp), real(fd, argv, envp));
 }
 
 PT_EXPORT int execv(const char *path, char *const argv[])
 {
     REAL_CALL(int, execv, (const char *, char *const[]));
-    look_at(AT_FDCWD, path, environ);
-    return real(path, argv);
+    EXECUTE(look_at(AT_FDCWD, path, environ), real(path, argv));
 }
 
 PT_EXPORT int execvp(const char *name, char *const argv[])
 {
     REAL_CALL(int, execvp, (const char *, char *const[]));
-    look_for(name, environ);
-    return real(name, argv);
+    EXECUTE(look_for(name, environ), real(name, argv));
 }
 
 PT_EXPORT int execvpe(const char *name, char *const argv[], char *const envp[])
 {
     REAL_CALL(int, execvpe, (const char *, char *const[], char *const[]));
-    look_for(name, envp);
-    return real(name, argv, envp);
+    EXECUTE(look_for(name, envp), real(name, argv, envp));
 }
 
 /* The arguments of an execl call as an array; `ap` stays behind their NULL. */
@@ -328,14 +347,29 @@ PT_EXPORT int execle(const char *path, const char *arg, ...)
     return execve(path, argv, envp);
 }
 
+/* What is to be said of it may make this process one that has a number to leave. */
+#define SPAWN(sight, program)                                              \
+    do {                                                                   \
+        pid_t child;                                                       \
+        uint64_t left = (sight) == SEEN ? pt_lineage_leave_to_child() : 0; \
+        int rc = real(&child, program, actions, attr, argv, envp);         \
+        if (rc) {                                                          \
+            pt_lineage_withdraw(left);                                     \
+            return rc;                                                     \
+        }                                                                  \
+        pt_lineage_hand_on(left, child);                                   \
+        if (pid)                                                           \
+            *pid = child;                                                  \
+        return 0;                                                          \
+    } while (0)
+
 PT_EXPORT int posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,
                           const posix_spawnattr_t *attr, char *const argv[], char *const envp[])
 {
     REAL_CALL(int, posix_spawn,
               (pid_t *, const char *, const posix_spawn_file_actions_t *, const posix_spawnattr_t *,
                char *const[], char *const[]));
-    look_at(AT_FDCWD, path, envp);
-    return real(pid, path, actions, attr, argv, envp);
+    SPAWN(look_at(AT_FDCWD, path, envp), path);
 }
 
 PT_EXPORT int posix_spawnp(pid_t *pid, const char *name, const posix_spawn_file_actions_t *actions,
@@ -344,50 +378,5 @@ PT_EXPORT int posix_spawnp(pid_t *pid, const char *name, const posix_spawn_file_
     REAL_CALL(int, posix_spawnp,
               (pid_t *, const char *, const posix_spawn_file_actions_t *, const posix_spawnattr_t *,
                char *const[], char *const[]));
-    look_for(name, envp);
-    return real(pid, name, actions, attr, argv, envp);
+    SPAWN(look_for(name, envp), name);
 }
-
-/* ---- vfork --------------------------------------------------------------------------------------
- */
-
-/*
- * The child of vfork runs on its parent's stack, thread and memory until it calls exec,
- * and what it does with its descriptors must not be taken for the parent's.  So a flag is
- * set around the system call.  No C function can do that (its frame would be the child's to
- * destroy), but libc's own way works: the return address waits in a register.
- */
-_Static_assert(offsetof(struct pt_thread, vforked) == 0, "set below, at the beginning of pt_self");
-
-pid_t pt_vfork_failed(long error) __attribute__((used));
-
-pid_t pt_vfork_failed(long error)
-{
-    errno = (int)-error;
-    return -1;
-}
-
-#if defined(__x86_64__)
-__asm__(".pushsection .text\n"
-        ".globl vfork\n"
-        ".type vfork, @function\n"
-        ".globl __vfork\n"
-        ".type __vfork, @function\n"
-        "vfork:\n"
-        "__vfork:\n"
-        "    popq %rdi\n"
-        "    movq pt_self@gottpoff(%rip), %rdx\n"
-        "    movl $1, %fs:(%rdx)\n"
-        "    movl $58, %eax\n" /* SYS_vfork */
-        "    syscall\n"
-        "    pushq %rdi\n"
-        "    testq %rax, %rax\n"
-        "    je 1f\n" /* the child: the flag stays until it is gone */
-        "    movl $0, %fs:(%rdx)\n"
-        "    js 2f\n"
-        "1:  ret\n"
-        "2:  movq %rax, %rdi\n"
-        "    jmp pt_vfork_failed\n"
-        ".size vfork, .-vfork\n"
-        ".popsection\n");
-#endif

@@ -16,6 +16,7 @@
 
 #include "common/env.h"
 #include "common/spec.h"
+#include "preload/lineage.h"
 #include "preload/process.h"
 #include "preload/sys.h"
 #include "preload/table.h"
@@ -34,10 +35,12 @@ static PT_NEAR const struct pt_plan_entry *plan;
 static PT_NEAR struct pt_name process_name;
 static PT_NEAR _Atomic int32_t process_pid; /* as the watchdog sees it; 0: it has no name yet */
 static PT_NEAR int32_t process_pid_seen;    /* the same, as soon as it is known */
+static PT_NEAR int32_t process_pid_here;    /* as we see it ourselves */
 static PT_NEAR const char *process_exe;
 static PT_NEAR char short_exe[128]; /* process_exe is in one of these */
 static PT_FAR char long_exe[PT_PROCESS_PATH];
 static PT_NEAR uint64_t process_start;
+static PT_NEAR int32_t given_number;     /* by the parent that has forked us; 0: by none */
 static PT_NEAR _Atomic uint32_t threads; /* numbered so far */
 static PT_NEAR int arguments;            /* of the program, as far as they are known */
 static PT_NEAR char **argument;
@@ -188,16 +191,30 @@ static int is_sealed(int fd)
     return seals >= 0 && seals & F_SEAL_SHRINK;
 }
 
-static PT_NEAR int by_socket; /* only there the watchdog tells what it sees */
+/*
+ * Whether our own view is not the watchdog's: the socket tells its.  So does the /proc through which
+ * we have found it.
+ */
+static PT_NEAR int by_socket;
+
+static int32_t pid_in_proc(void)
+{
+    char link[16];
+    long n = pt_sys(SYS_readlinkat, AT_FDCWD, "/proc/self", link, sizeof(link) - 1);
+    link[n > 0 ? n : 0] = 0;
+    int32_t pid = number(link);
+    return pid > 0 ? pid : (int32_t)pt_sys(SYS_getpid);
+}
 
 /* The memory, and our pid as the watchdog sees it; -1: it cannot be had. */
 static int open_memory(int32_t *pid)
 {
     const char *socket = getenv(PT_ENV_SOCKET);
     int fd = open_in_proc();
-    *pid = (int32_t)pt_sys(SYS_getpid);
-    if (fd >= 0 && is_sealed(fd))
+    if (fd >= 0 && is_sealed(fd)) {
+        *pid = pid_in_proc();
         return fd;
+    }
     if (fd >= 0)
         pt_sys(SYS_close, fd);
     fd = socket && *socket ? ask_watchdog(socket, pid) : -1;
@@ -398,11 +415,13 @@ static int join(void)
         return -1;
     struct pt_memory *m = map_head(fd);
     if (m && is_ours(m)) {
-        pt_rank_entry(m, find_rank()); /* seen, wanted or not */
+        const struct pt_rank_entry *rank = pt_rank_entry(m, find_rank()); /* seen, wanted or not */
         process_exe = find_exe(m);
         map_plan(fd, m);
         if (pt_filter_program(m->programs, process_exe))
             use(m);
+        else if (rank)
+            pt_lineage_drop(m, rank);
     }
     return fd;
 }
@@ -485,8 +504,9 @@ static void name_process(struct pt_memory *m, int32_t pid)
     struct pt_rank_entry *entry = pt_rank_entry(m, rank);
     process_name = (struct pt_name){rank, 0, 0};
     if (entry)
-        process_name.process = (int32_t)atomic_fetch_add(&entry->processes, 1);
+        process_name.process = pt_lineage_begin(m, entry, given_number);
     process_start = pt_now();
+    process_pid_here = (int32_t)pt_sys(SYS_getpid);
     atomic_store(&process_pid, pid);
 }
 
@@ -582,6 +602,12 @@ void pt_process_ring_done(const struct pt_ring *ring)
             atomic_store(&ring_entry(i)->state, RING_FREE);
 }
 
+int32_t pt_process_thread_id(void)
+{
+    int32_t tid = (int32_t)pt_sys(SYS_gettid);
+    return tid == process_pid_here ? process_pid_seen : tid;
+}
+
 uint32_t pt_process_plan(const struct pt_name *name, const struct pt_plan_entry **first)
 {
     const struct pt_memory *m = pt_process_memory();
@@ -594,8 +620,11 @@ uint32_t pt_process_plan(const struct pt_name *name, const struct pt_plan_entry 
     return count;
 }
 
-void pt_process_forked(void)
+void pt_process_forked(int32_t number)
 {
+    given_number = number;
+    if (!pt_sys(SYS_getppid)) /* the parent is in another namespace of process ids */
+        by_socket = 1;
     /* The parent's rings stay mapped: unmapping could meet a signal handler at work. */
     for (int i = 0; i < atomic_load(&nrings); i++) {
         ring_entry(i)->ring = NULL;

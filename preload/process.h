@@ -28,6 +28,9 @@ void pt_process_ring_done(const struct pt_ring *ring);
 /* Puts the pages there in place, if the kernel can: cheaper than as many page faults. */
 void pt_populate(void *at, size_t bytes);
 
+/* The calling thread's, as the watchdog sees it (not of a second thread in another namespace). */
+int32_t pt_process_thread_id(void);
+
 /* The plan's entries for that node; their number. */
 uint32_t pt_process_plan(const struct pt_name *name, const struct pt_plan_entry **first);
 

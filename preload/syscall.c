@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <poll.h>
+#include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <sys/epoll.h>
@@ -29,6 +30,7 @@
 #include <unistd.h>
 #include <utime.h>
 
+#include "preload/fork.h"
 #include "preload/hand.h"
 #include "preload/sys.h"
 
@@ -255,10 +257,38 @@ static long call_that_waits(long nr, const long *a, int *known)
     }
 }
 
-/* Calls that return nothing, and what cannot be followed. */
+/* A child with memory of its own is one more process; of others libc knows nothing either. */
+static long new_process(long nr, const long *a, uint64_t flags)
+{
+    if (!pt_process_memory() || flags & (CLONE_VM | CLONE_SETTLS)) {
+        pt_say_blind("what clone() has started");
+        return pass_on(nr, a);
+    }
+    pt_forking();
+    long pid = pass_on(nr, a);
+    if (!pid)
+        pt_forked();
+    return pid;
+}
+
+/* A wrong address is for the kernel to refuse. */
+static uint64_t clone3_flags(const long *a)
+{
+    return pt_is_address(PTR(0)) && SIZE(1) >= sizeof(uint64_t) ? *(const uint64_t *)PTR(0) : 0;
+}
+
+/* Calls that return nothing, or twice, and what cannot be followed. */
 static long other_call(long nr, const long *a)
 {
     switch (nr) {
+#ifdef SYS_fork
+    case SYS_fork:
+        return new_process(nr, a, 0);
+#endif
+    case SYS_clone:
+        return new_process(nr, a, (uint64_t)a[0]);
+    case SYS_clone3:
+        return new_process(nr, a, clone3_flags(a));
     case SYS_sync:
         sync();
         return 0;

@@ -2,9 +2,9 @@
 
 #include <limits.h>
 #include <pthread.h>
-#include <string.h>
 #include <threads.h>
 
+#include "preload/fork.h"
 #include "preload/mpi.h"
 #include "common/spec.h"
 #include "preload/process.h"
@@ -28,7 +28,7 @@ static void ring_begin(struct pt_thread *t, struct pt_ring *ring, uint32_t numbe
     pt_cpu_look(t);
     struct pt_name name = {ring->name.rank, ring->name.process, (int32_t)number};
     pt_hold_prepare(t, &name);
-    atomic_store(&ring->tid, (int32_t)pt_sys(SYS_gettid));
+    atomic_store(&ring->tid, pt_process_thread_id());
     atomic_store(&ring->thread, (int32_t)number);
     atomic_store(&ring->io_done, 0);
     pt_set_phase(t, PT_PHASE_COMPUTE, 0);
@@ -232,24 +232,11 @@ PT_EXPORT int thrd_create(thrd_t *thread, thrd_start_t routine, void *arg)
 
 /* ---- the process' life ----------------------------------------------------------- */
 
-/*
- * Where I/Os are held the child must be known at once: it may be what the others wait for.
- * Otherwise it is if it makes a call, most only call exec.  Those touch no page for us but the one
- * that the C library has written to anyway.
- */
-static void forked(void)
-{
-    memset(&pt_self, 0, sizeof(pt_self));
-    pt_self.forked = 1;
-    if (pt_process_holds())
-        pt_thread_begin(&pt_self);
-}
-
 static void forget_parent(struct pt_thread *t)
 {
     struct start *starts = pt_table_get(&start_table);
     t->forked = 0;
-    pt_process_forked();
+    pt_process_forked(t->number);
     pt_fds_forked();
     for (int i = 0; i < atomic_load(&nstarts); i++)
         atomic_store(&starts[i].taken, 0);
@@ -265,7 +252,7 @@ __attribute__((constructor)) static void begin(int argc, char **argv)
     if (pt_self.state == PT_THREAD_NEW)
         pt_thread_begin(&pt_self);
     if (pt_process_memory())
-        pthread_atfork(NULL, NULL, forked);
+        pthread_atfork(pt_forking, NULL, pt_forked);
 }
 
 __attribute__((destructor)) static void end(void)

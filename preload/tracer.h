@@ -103,6 +103,7 @@ struct pt_thread {
     uint64_t ready;     /* so many bytes of the ring have their pages in place */
     uint32_t told_file; /* of the last short form that is in the ring; 0: there is none */
     int forked; /* in a child that has not made a call yet: all else is still the parent's */
+    int32_t number; /* that child's (lineage.h); in a thread that forks, the child's to come */
     const struct pt_plan_entry *plan, *plan_end; /* the holds after that, if there is a plan */
     struct {                                     /* polls that are not over: poll.c */
         uint16_t op;                             /* of the first */
@@ -202,8 +203,8 @@ static inline int pt_thread_traced(struct pt_thread *t)
     return PT_LIKELY(t->state == PT_THREAD_READY) && !t->below_mpi && !pt_vforked;
 }
 
-/* Forgets the parent's rings, in a forked child. */
-void pt_process_forked(void);
+/* In a forked child: its number (lineage.h), and forgets the parent's rings. */
+void pt_process_forked(int32_t number);
 /* Is anybody held in this run? */
 int pt_process_holds(void);
 

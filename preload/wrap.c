@@ -44,6 +44,7 @@
 #include <utime.h>
 #include <wchar.h>
 
+#include "preload/lineage.h"
 #include "preload/mpi.h"
 #include "preload/poll.h"
 #include "preload/stream.h"
@@ -380,6 +381,7 @@ static inline int64_t dir_word(int dir)
 #define BEFORE_fcloseall       NOTHING
 #define BEFORE_fflush          NOTHING
 #define BEFORE_fflush_unlocked NOTHING
+#define BEFORE_system          uint64_t left = pt_lineage_leave_to_child();
 
 #define GATE_open            GATE_IO
 #define GATE_openat          GATE_IO
@@ -403,6 +405,7 @@ static inline int64_t dir_word(int dir)
 #define GATE_fcloseall       ALL_STREAMS
 #define GATE_fflush          TO_FLUSH
 #define GATE_fflush_unlocked TO_FLUSH
+#define GATE_system          GATE_SYNC
 
 #define AFTER_open            OPENED_NEW(ret)
 #define AFTER_openat          OPENED_NEW(ret)
@@ -426,6 +429,7 @@ static inline int64_t dir_word(int dir)
 #define AFTER_fcloseall       pt_streams_leave(t);
 #define AFTER_fflush          FLUSHED
 #define AFTER_fflush_unlocked FLUSHED
+#define AFTER_system          pt_lineage_withdraw(left); /* the shell may be a program that is not traced */
 
 /* The same as AFTER, for a call that is not recorded. */
 #define UNTRACED_open            NOT_OPENED(ret)
@@ -450,6 +454,7 @@ static inline int64_t dir_word(int dir)
 #define UNTRACED_fcloseall       pt_streams_leave(t);
 #define UNTRACED_fflush          FLUSHED
 #define UNTRACED_fflush_unlocked FLUSHED
+#define UNTRACED_system          pt_lineage_withdraw(left);
 
 /* ---- what asks in vain (poll.c), by the row's class ------------------------------------------ */
 

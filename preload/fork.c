@@ -1,0 +1,169 @@
+/*
+ * New processes that run in this one's image: fork and its kin, and vfork, whose child runs in its
+ * parent's memory.
+ */
+#include "config.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "preload/fork.h"
+#include "preload/hand.h"
+#include "preload/lineage.h"
+
+/* ---- fork --------------------------------------------------------------------------------------
+ */
+
+/* One that has been nothing itself becomes a node when it has children. */
+void pt_forking(void)
+{
+    struct pt_thread *t = &pt_self;
+    if (t->forked)
+        pt_thread_begin(t);
+    t->number = pt_lineage_next();
+}
+
+/*
+ * Where I/Os are held the child must be known at once: it may be what the others wait for.
+ * Otherwise it is if it makes a call, most only call exec.  Those touch no page for us but the one
+ * that the C library has written to anyway.
+ */
+void pt_forked(void)
+{
+    struct pt_thread *t = &pt_self;
+    int32_t number = t->number;
+    memset(t, 0, sizeof(*t));
+    t->forked = 1;
+    t->number = number;
+    if (pt_process_holds())
+        pt_thread_begin(t);
+}
+
+/* ---- without libc's handlers
+ * ---------------------------------------------------------------------- */
+
+DECLARE(_Fork);
+
+PT_EXPORT pid_t _Fork(void)
+{
+    int traced = pt_process_memory() != NULL;
+    if (traced)
+        pt_forking();
+    pid_t pid = REAL(_Fork)();
+    if (traced && !pid)
+        pt_forked();
+    return pid;
+}
+
+/* What clone() was given to call; it lies where the child has a copy, or the parent waits. */
+struct routine {
+    int (*call)(void *);
+    void *arg;
+};
+
+static int run_as_fork(void *arg)
+{
+    const struct routine *routine = arg;
+    pt_forked();
+    return routine->call(routine->arg);
+}
+
+static int run_as_vfork(void *arg)
+{
+    const struct routine *routine = arg;
+    pt_vforked = 1;
+    return routine->call(routine->arg);
+}
+
+DECLARE(clone);
+
+PT_EXPORT int clone(int (*call)(void *), void *stack, int flags, void *arg, ...)
+{
+    va_list ap;
+    va_start(ap, arg);
+    pid_t *parent_tid = va_arg(ap, pid_t *);
+    void *tls = va_arg(ap, void *);
+    pid_t *child_tid = va_arg(ap, pid_t *);
+    va_end(ap);
+    struct routine routine = {call, arg};
+    int (*run)(void *) = NULL;
+    if (pt_process_memory() && !(flags & CLONE_SETTLS))
+        run = !(flags & CLONE_VM) ? run_as_fork : flags & CLONE_VFORK ? run_as_vfork : NULL;
+    if (!run || !call) {
+        if (call)
+            pt_say_blind("what clone() has started");
+        return REAL(clone)(call, stack, flags, arg, parent_tid, tls, child_tid);
+    }
+    int vforked = pt_vforked;
+    if (run == run_as_fork)
+        pt_forking();
+    int pid = REAL(clone)(run, stack, flags, &routine, parent_tid, tls, child_tid);
+    if (run == run_as_vfork)
+        pt_vforked = vforked;
+    return pid;
+}
+
+PT_EXPORT __typeof__(clone) __clone __attribute__((alias("clone")));
+
+/* ---- popen: libc does not tell the child's id
+ * ------------------------------------------------------ */
+
+DECLARE(popen);
+
+PT_EXPORT FILE *popen(const char *command, const char *mode)
+{
+    uint64_t left = pt_lineage_leave_to_child();
+    FILE *f = REAL(popen)(command, mode);
+    if (!f)
+        pt_lineage_withdraw(left);
+    return f;
+}
+
+/* ---- vfork --------------------------------------------------------------------------------------
+ */
+
+/*
+ * The child of vfork runs on its parent's stack, thread and memory until it calls exec,
+ * and what it does with its descriptors must not be taken for the parent's.  So a flag is
+ * set around the system call.  No C function can do that (its frame would be the child's to
+ * destroy), but libc's own way works: the return address waits in a register.
+ */
+_Static_assert(offsetof(struct pt_thread, vforked) == 0, "set below, at the beginning of pt_self");
+
+pid_t pt_vfork_failed(long error) __attribute__((used));
+
+pid_t pt_vfork_failed(long error)
+{
+    errno = (int)-error;
+    return -1;
+}
+
+#if defined(__x86_64__)
+__asm__(".pushsection .text\n"
+        ".globl vfork\n"
+        ".type vfork, @function\n"
+        ".globl __vfork\n"
+        ".type __vfork, @function\n"
+        "vfork:\n"
+        "__vfork:\n"
+        "    popq %rdi\n"
+        "    movq pt_self@gottpoff(%rip), %rdx\n"
+        "    movl $1, %fs:(%rdx)\n"
+        "    movl $58, %eax\n" /* SYS_vfork */
+        "    syscall\n"
+        "    pushq %rdi\n"
+        "    testq %rax, %rax\n"
+        "    je 1f\n" /* the child: the flag stays until it is gone */
+        "    movl $0, %fs:(%rdx)\n"
+        "    js 2f\n"
+        "1:  ret\n"
+        "2:  movq %rax, %rdi\n"
+        "    jmp pt_vfork_failed\n"
+        ".size vfork, .-vfork\n"
+        ".popsection\n");
+#endif
