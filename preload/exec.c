@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -22,6 +23,58 @@
 #include "preload/process.h"
 #include "preload/sys.h"
 #include "preload/tracer.h"
+
+/* ---- this program ----------------------------------------------------------------------- */
+
+/* Where the program lies in memory, from where the kernel says its table is; NULL: unknown. */
+static const char *image(const Elf64_Phdr *part, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++)
+        if (part[i].p_type == PT_PHDR)
+            return (const char *)part - part[i].p_vaddr;
+    return NULL;
+}
+
+#define NOTE_WORDS(bytes) (((size_t)(bytes) + 3) & ~(size_t)3)
+
+static int has_note(const char *at, size_t bytes, const char *owner, uint32_t type)
+{
+    Elf64_Nhdr note;
+    size_t len = strlen(owner) + 1;
+    while (bytes >= sizeof(note)) {
+        memcpy(&note, at, sizeof(note));
+        size_t whole = sizeof(note) + NOTE_WORDS(note.n_namesz) + NOTE_WORDS(note.n_descsz);
+        if (whole > bytes)
+            return 0;
+        if (note.n_type == type && note.n_namesz >= len && !memcmp(at + sizeof(note), owner, len))
+            return 1;
+        at += whole;
+        bytes -= whole;
+    }
+    return 0;
+}
+
+#define GO_BUILD_ID 4
+
+/* Go's library makes all system calls by itself, also where the program is a dynamic one. */
+static int is_go(void)
+{
+    const Elf64_Phdr *part = (const Elf64_Phdr *)getauxval(AT_PHDR);
+    unsigned n = (unsigned)getauxval(AT_PHNUM);
+    const char *base = part ? image(part, n) : NULL;
+    for (unsigned i = 0; base && i < n; i++)
+        if (part[i].p_type == PT_NOTE &&
+            has_note(base + part[i].p_vaddr, part[i].p_memsz, "Go", GO_BUILD_ID))
+            return 1;
+    return 0;
+}
+
+void pt_exec_say_program(struct pt_thread *t)
+{
+    const char *path = (const char *)getauxval(AT_EXECFN);
+    if (t->state == PT_THREAD_READY && is_go())
+        pt_record_blind(t, "Go program", path ? path : "");
+}
 
 /* ---- can a program be traced? ------------------------------------------------------------- */
 

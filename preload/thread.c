@@ -251,6 +251,7 @@ __attribute__((constructor)) static void begin(int argc, char **argv)
     pt_process_arguments(argc, argv);
     if (pt_self.state == PT_THREAD_NEW)
         pt_thread_begin(&pt_self);
+    pt_exec_say_program(&pt_self);
     if (pt_process_memory())
         pthread_atfork(pt_forking, NULL, pt_forked);
 }

@@ -239,6 +239,8 @@ void pt_abandon_records(struct pt_thread *t);
 
 /* ---- exec.c ---- */
 
+/* Says of this program what will not be seen of it. */
+void pt_exec_say_program(struct pt_thread *t);
 /* Records what could not be recorded before this thread had a ring. */
 void pt_exec_say_rest(struct pt_thread *t);
 

@@ -628,6 +628,20 @@ else
     note skip 'static: gcc cannot build it'
 fi
 
+# Go's programs leave this note; what they do does not go through libc.
+cat >"$work/go.s" <<'END'
+    .section .note.go.buildid, "a", %note
+    .long 4, 4, 4
+    .ascii "Go\0\0"
+    .long 1
+END
+if compile golike "$work/go.s"; then
+    if hazard golike 3 "" "$work/bin/golike" plain; then
+        [[ $(json golike reason) == *'Go program: '*/golike* ]] || bad "golike: reason '$(json golike reason)'"
+        ok golike
+    fi
+fi
+
 # ---- I/O by a library with system calls of its own -----------------------------------------------
 
 # As libaio does it: no function of libc's is called.
