@@ -72,8 +72,12 @@ static int is_go(void)
 void pt_exec_say_program(struct pt_thread *t)
 {
     const char *path = (const char *)getauxval(AT_EXECFN);
-    if (t->state == PT_THREAD_READY && is_go())
+    if (t->state != PT_THREAD_READY)
+        return;
+    if (is_go())
         pt_record_blind(t, "Go program", path ? path : "");
+    if (pt_real_is_in_front())
+        pt_record_blind(t, "libc preloaded in front of the tracer", path ? path : "");
 }
 
 /* ---- can a program be traced? ------------------------------------------------------------- */

@@ -74,6 +74,19 @@ static const struct link_map *find_ourselves(void)
     return map;
 }
 
+int pt_real_is_in_front(void)
+{
+    static const char libc_name[] = "/libc.so.6";
+    const struct link_map *ours = find_ourselves();
+    for (const struct link_map *map = ours ? _r_debug.r_map : NULL; map != ours;
+         map = map->l_next) {
+        const char *base = map->l_name ? strrchr(map->l_name, '/') : NULL;
+        if (base && !strcmp(base, libc_name))
+            return 1;
+    }
+    return 0;
+}
+
 static void find_objects(void)
 {
     const struct link_map *map = find_ourselves(), *found = NULL;
@@ -140,6 +153,15 @@ static void *find(const char *name)
     return NULL;
 }
 
+/* Somebody may have put libc in front of us; what is not there, either, is found as our own. */
+static void *find_in_front(const char *name)
+{
+    Dl_info here, there;
+    void *real = dlsym(RTLD_DEFAULT, name);
+    int known = real && dladdr(real, &there) && dladdr((void *)_DYNAMIC, &here);
+    return known && there.dli_fbase != here.dli_fbase ? real : NULL;
+}
+
 /*
  * The condition variables of old programs have another layout: ours are the newer.  Calls on
  * them that came later have only one.
@@ -151,7 +173,9 @@ void *pt_real(const char *name)
     if (!real && !strncmp(name, "pthread_cond_", 13))
         real = dlvsym(RTLD_NEXT, name, "GLIBC_2.3.2");
 #endif
-    return real ? real : dlsym(RTLD_NEXT, name);
+    if (!real)
+        real = dlsym(RTLD_NEXT, name);
+    return real ? real : find_in_front(name);
 }
 
 static int find_libmpi(struct dl_phdr_info *info, size_t size, void *found)

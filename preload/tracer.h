@@ -213,6 +213,8 @@ int pt_process_holds(void);
 /* The real function of that name, behind us in the search order. */
 void *pt_real(const char *name);
 void *pt_real_mpi(const char *name);
+/* Does libc come before us, so that it gets the program's calls? */
+int pt_real_is_in_front(void);
 
 /* ---- record.c (the frequent part is in record.h) ------------------------------------------- */
 

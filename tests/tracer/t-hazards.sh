@@ -309,6 +309,8 @@ unseen() {
 }
 cat=$(type -P cat)
 : >"$work/empty"
+preload=libc.so.6:$tracer unseen libc-in-front "libc preloaded in front of the tracer: $(type -P sh)" \
+    sh -c "(echo one); exec $cat $work/empty"
 unseen env-i "program without our environment: $cat" env -i "$cat" "$work/empty"
 unseen env-u "program without our environment: $cat" sh -c "unset LD_PRELOAD; exec $cat $work/empty"
 for shell in sh bash; do # they fork in different ways
