@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <sched.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -28,20 +29,63 @@ void pt_forking(void)
     t->number = pt_lineage_next();
 }
 
+/* For calls that are not the child's: see below. */
+static PT_FAR char nobodys_ring[sizeof(struct pt_ring)] __attribute__((aligned(64)));
+
 /*
  * Where I/Os are held the child must be known at once: it may be what the others wait for.
  * Otherwise it is if it makes a call, most only call exec.  Those touch no page for us but the one
  * that the C library has written to anyway.
+ *
+ * A signal handler may have forked in the midst of a call, or of the tracer, and the child comes
+ * back to it.  That call is the parent's event; in the child it ends where nobody looks.
  */
 void pt_forked(void)
 {
     struct pt_thread *t = &pt_self;
     int32_t number = t->number;
+    int writing = t->writing;
     memset(t, 0, sizeof(*t));
     t->forked = 1;
     t->number = number;
+    t->writing = writing;
+    t->poll.busy = 1;
+    t->hold_next = UINT64_MAX;
+    t->ring = (struct pt_ring *)nobodys_ring;
     if (pt_process_holds())
         pt_thread_begin(t);
+}
+
+/* ---- with libc's handlers
+ * ---------------------------------------------------------------------- */
+
+int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void),
+                      void *library);
+DECLARE(__register_atfork);
+
+/* All that is needed of the compiler's start files. */
+extern void *const __dso_handle __attribute__((visibility("hidden")));
+void *const __dso_handle = (void *)&__dso_handle;
+
+void pt_fork_watch(void)
+{
+    static PT_NEAR _Atomic int watched;
+    if (pt_process_memory() && !atomic_exchange(&watched, 1))
+        REAL(__register_atfork)(pt_forking, NULL, pt_forked, __dso_handle);
+}
+
+/*
+ * What pthread_atfork() calls.  A child calls its handlers in the order in which they were given,
+ * and the constructors of most libraries come before ours: what they do there would be taken for
+ * the parent's.
+ */
+PT_EXPORT int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void),
+                                void *library)
+{
+    if (pt_self.state == PT_THREAD_NEW && !pt_vforked)
+        pt_thread_begin(&pt_self);
+    pt_fork_watch();
+    return REAL(__register_atfork)(prepare, parent, child, library);
 }
 
 /* ---- without libc's handlers

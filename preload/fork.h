@@ -7,5 +7,7 @@
 /* Before a fork, in the parent, and after it, in the child; libc calls them. */
 void pt_forking(void);
 void pt_forked(void);
+/* From now on it does, before all others in the child. */
+void pt_fork_watch(void);
 
 #endif

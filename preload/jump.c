@@ -58,8 +58,10 @@ static void abandon(struct pt_thread *t)
     if (open->frame && at != PT_NONE_TAKEN)
         pt_put_pads(t, at & t->mask, open->bytes);
     t->told = t->told_file = 0; /* perhaps that was it */
-    t->lost++;
-    pt_count(&t->ring->dropped);
+    if (open->bytes) {          /* else it is one of the parent's that has forked in it */
+        t->lost++;
+        pt_count(&t->ring->dropped);
+    }
     if (t->writing > 1)
         t->writing--;
     else
@@ -86,7 +88,7 @@ PT_COLD static void leave_records(struct pt_thread *t, const struct __jmp_buf_ta
 static void jumping(const struct __jmp_buf_tag *env)
 {
     struct pt_thread *t = &pt_self;
-    if (PT_UNLIKELY(t->writing > 0) && t->state == PT_THREAD_READY && !pt_vforked)
+    if (PT_UNLIKELY(t->writing > 0) && (t->state == PT_THREAD_READY || t->forked) && !pt_vforked)
         leave_records(t, env);
 }
 

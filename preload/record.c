@@ -204,6 +204,8 @@ static int has_room(struct pt_thread *t, uint64_t need, uint64_t *tail)
 PT_COLD int pt_make_room(struct pt_thread *t, uint64_t need)
 {
     uint64_t tail;
+    if (PT_UNLIKELY(t->state != PT_THREAD_READY)) /* the call began in the parent of this child */
+        return 0;
     for (;;) {
         if (has_room(t, need, &tail))
             return 1;

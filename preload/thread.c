@@ -235,16 +235,12 @@ PT_EXPORT int thrd_create(thrd_t *thread, thrd_start_t routine, void *arg)
 static void forget_parent(struct pt_thread *t)
 {
     struct start *starts = pt_table_get(&start_table);
-    t->forked = 0;
+    t->forked = t->poll.busy = 0;
     pt_process_forked(t->number);
     pt_fds_forked();
     for (int i = 0; i < atomic_load(&nstarts); i++)
         atomic_store(&starts[i].taken, 0);
 }
-
-/* All that is needed of the compiler's start files, for pthread_atfork(). */
-extern void *const __dso_handle __attribute__((visibility("hidden")));
-void *const __dso_handle = (void *)&__dso_handle;
 
 __attribute__((constructor)) static void begin(int argc, char **argv)
 {
@@ -252,8 +248,7 @@ __attribute__((constructor)) static void begin(int argc, char **argv)
     if (pt_self.state == PT_THREAD_NEW)
         pt_thread_begin(&pt_self);
     pt_exec_say_program(&pt_self);
-    if (pt_process_memory())
-        pthread_atfork(pt_forking, NULL, pt_forked);
+    pt_fork_watch();
 }
 
 __attribute__((destructor)) static void end(void)

@@ -11,6 +11,7 @@ watchd=$top_builddir/watchdog/ptwatchd
 tracer=$top_builddir/preload/libparatrace.so
 ptdump=$top_builddir/hdf5store/ptdump
 hazards=$top_builddir/tests/tracer/hazards2
+more_hazards=$top_builddir/tests/tracer/hazards3
 source=$top_srcdir/tests/tracer/hazards2.c
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
@@ -255,6 +256,28 @@ if varies=1 hazard fork 0 "" "$hazards" fork; then
         expect fork "$(said fork "thread $n")" "^0\.0\.[0-9]+ pwrite\([0-9]+, $n, [0-9]+\) = $n$"
     done
     ok fork
+fi
+
+# expect_child NAME: what child and parent have done is theirs.
+expect_child() {
+    [ "$(json "$1" complete)" = True ] || bad "$1: the run is not complete"
+    expect_touch "$1" child 0.1.0 100
+    expect_touch "$1" parent 0 100
+    ok "$1"
+}
+hazard fork-in-handler 0 "" "$more_hazards" in-handler && expect_child fork-in-handler
+hazard fork-at-any-moment 0 "" "$more_hazards" at-any-moment && {
+    expect_touch fork-at-any-moment child '0\.[0-9]+\.0' 200
+    expect fork-at-any-moment 200000 '^0 pwrite\([0-9]+, 64, 0\) = 64$'
+    [ "$(json fork-at-any-moment complete)" = True ] || bad 'fork-at-any-moment: the run is not complete'
+    ok fork-at-any-moment
+}
+lib=$work/bin/libfork.so
+if gcc -O1 -g -I"$top_builddir" -shared -fPIC -DLIBRARY -o "$lib" "${source%2.c}3.c" 2>/dev/null; then
+    plain_preload=$lib preload=$tracer:$lib hazard fork-library 0 "" "$more_hazards" fork &&
+        expect_child fork-library
+else
+    note skip 'fork-library: gcc cannot build it'
 fi
 
 if hazard vfork 0 "" "$hazards" vfork; then
