@@ -21,6 +21,7 @@
 #include "preload/lineage.h"
 #include "preload/passed.h"
 #include "preload/process.h"
+#include "preload/sandbox.h"
 #include "preload/sys.h"
 #include "preload/tracer.h"
 
@@ -253,6 +254,8 @@ static enum sight look_deeper(int dir, const char *path, char *const envp[], int
 {
     struct program p;
     struct pt_memory *m = pt_process_memory();
+    if (pt_sandboxed)
+        return UNSEEN;
     if (!find_program(&p, dir, path))
         return NOT_THERE;
     if (!m)

@@ -16,6 +16,7 @@
 #include "preload/fork.h"
 #include "preload/hand.h"
 #include "preload/lineage.h"
+#include "preload/sandbox.h"
 
 /* ---- fork --------------------------------------------------------------------------------------
  */
@@ -52,7 +53,9 @@ void pt_forked(void)
     t->poll.busy = 1;
     t->hold_next = UINT64_MAX;
     t->ring = (struct pt_ring *)nobodys_ring;
-    if (pt_process_holds())
+    if (pt_sandboxed)
+        t->state = PT_THREAD_OFF;
+    else if (pt_process_holds())
         pt_thread_begin(t);
 }
 

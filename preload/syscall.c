@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
+#include <linux/seccomp.h>
 #include <poll.h>
 #include <sched.h>
 #include <stdarg.h>
@@ -16,6 +17,7 @@
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/msg.h>
+#include <sys/prctl.h>
 #include <sys/select.h>
 #include <sys/sem.h>
 #include <sys/sendfile.h>
@@ -32,6 +34,7 @@
 
 #include "preload/fork.h"
 #include "preload/hand.h"
+#include "preload/sandbox.h"
 #include "preload/sys.h"
 
 /* What libc's function would return: -1 and errno. */
@@ -277,6 +280,11 @@ static uint64_t clone3_flags(const long *a)
     return pt_is_address(PTR(0)) && SIZE(1) >= sizeof(uint64_t) ? *(const uint64_t *)PTR(0) : 0;
 }
 
+static int makes_sandbox(const long *a)
+{
+    return a[0] == SECCOMP_SET_MODE_STRICT || a[0] == SECCOMP_SET_MODE_FILTER;
+}
+
 /* Calls that return nothing, or twice, and what cannot be followed. */
 static long other_call(long nr, const long *a)
 {
@@ -292,6 +300,10 @@ static long other_call(long nr, const long *a)
     case SYS_sync:
         sync();
         return 0;
+    case SYS_prctl:
+        return prctl(INT(0), a[1], a[2], a[3], a[4]);
+    case SYS_seccomp:
+        return makes_sandbox(a) ? as_libc(pt_sandbox(nr, a[0], a[1], a[2], 0, 0)) : pass_on(nr, a);
     case SYS_exit_group:
         _exit(INT(0));
     case SYS_io_uring_setup:

@@ -1,17 +1,22 @@
 /*
- * Still more things that break tracers: ways to fork and to start threads that are not libc's
- * usual ones, one for each name on the command line.  t-hazards.sh says what must be in the trace.
- * As a library (LIBRARY) it does I/O in each forked child, before anybody else.
+ * Still more things that break tracers: forks in the wrong moment, threads that libc starts, system
+ * calls that are not allowed; one for each name on the command line.  t-hazards.sh says what must
+ * be in the trace. As a library (LIBRARY) it does I/O in each forked child, before anybody else.
  */
 #include "config.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -115,6 +120,63 @@ static int hazard_at_any_moment(void)
     return bad;
 }
 
+/* ---- a sandbox ---------------------------------------------------------------------------- */
+
+/* After a while of work, and in many events, a tracer wants to ask the kernel for something. */
+static void work_in_sandbox(int fd)
+{
+    char byte = 0;
+    for (volatile int i = 0; i < 10000000; i++) /* without a clock: strict mode has none */
+        ;
+    for (int i = 0; i < 20000; i++)
+        if (write(fd, &byte, 1) != 1)
+            syscall(SYS_exit, 1);
+    if (write(1, "sandbox\n", 8) != 8)
+        syscall(SYS_exit, 1);
+}
+
+static int hazard_strict(void)
+{
+    int fd = open("before", O_WRONLY | O_CREAT, 0600);
+    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, NULL); /* fails */
+    touch("failed");
+    if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT))
+        return 77;
+    work_in_sandbox(fd);
+    syscall(SYS_exit, 3);
+    return 1;
+}
+
+/* By a filter that allows what this program and its child need, and nothing else. */
+static int hazard_filter(void)
+{
+    static const int needed[] = {SYS_read, SYS_write,      SYS_openat, SYS_close,
+                                 SYS_exit, SYS_exit_group, SYS_clone,  SYS_set_robust_list,
+                                 SYS_wait4};
+    enum { NEEDED = sizeof(needed) / sizeof(needed[0]) };
+    struct sock_filter code[NEEDED + 3];
+    struct sock_fprog filter = {NEEDED + 3, code};
+    int status, fd = open("before", O_WRONLY | O_CREAT, 0600);
+    code[0] =
+        (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
+    for (int i = 0; i < NEEDED; i++)
+        code[1 + i] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)needed[i],
+                                                   (unsigned char)(NEEDED - i), 0);
+    code[1 + NEEDED] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
+    code[2 + NEEDED] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &filter))
+        return 77;
+    pid_t pid = fork();
+    if (!pid) {
+        touch("child");
+        _exit(0);
+    }
+    work_in_sandbox(fd);
+    touch("within");
+    return waitpid(pid, &status, 0) != pid || status ? 1 : 3;
+}
+
 int main(int argc, char **argv)
 {
     const char *what = argc > 1 ? argv[1] : "";
@@ -123,6 +185,8 @@ int main(int argc, char **argv)
         int (*run)(void);
     } hazards[] = {
         {"fork", hazard_fork},
+        {"strict", hazard_strict},
+        {"filter", hazard_filter},
         {"in-handler", hazard_in_handler},
         {"at-any-moment", hazard_at_any_moment},
     };
