@@ -37,6 +37,45 @@ static void ring_begin(struct pt_thread *t, struct pt_ring *ring, uint32_t numbe
     atomic_store_explicit(&ring->state, PT_SLOT_LIVE, memory_order_release);
 }
 
+/*
+ * The thread's ring can serve the next one when no destructor of the thread's data can do
+ * I/O any more: those are called several times, as long as there are new data, so we hold
+ * out to the last.
+ */
+static PT_FAR pthread_key_t last_key;
+static PT_FAR _Atomic int last_key_state; /* NO_KEY, MAKING_KEY, HAVE_KEY */
+
+enum { NO_KEY, MAKING_KEY, HAVE_KEY };
+
+static void thread_gone(void *turn)
+{
+    intptr_t next = (intptr_t)turn + 1;
+    if (next < PTHREAD_DESTRUCTOR_ITERATIONS && !pthread_setspecific(last_key, (void *)next))
+        return;
+    if (pt_self.state != PT_THREAD_READY)
+        return;
+    pt_record_exit(&pt_self);
+    pt_self.state = PT_THREAD_NEW; /* the last thread has to do what is to be done at exit */
+    pt_process_ring_done(pt_self.ring);
+}
+
+/* For the second thread: most programs have only one. */
+static void make_last_key(void)
+{
+    int no = NO_KEY;
+    if (!atomic_compare_exchange_strong(&last_key_state, &no, MAKING_KEY))
+        return;
+    /* A key beyond the first 32 would make the C library allocate in every thread. */
+    if (!pthread_key_create(&last_key, thread_gone) && last_key < 32)
+        atomic_store(&last_key_state, HAVE_KEY);
+}
+
+static void hold_out(void)
+{
+    if (atomic_load(&last_key_state) == HAVE_KEY)
+        pthread_setspecific(last_key, (void *)1);
+}
+
 static void forget_parent(struct pt_thread *t);
 
 void pt_thread_begin(struct pt_thread *t)
@@ -52,6 +91,10 @@ void pt_thread_begin(struct pt_thread *t)
     if (!ring)
         return;
     ring_begin(t, ring, number);
+    if (number) { /* libc has made it, for SIGEV_THREAD: a timer makes thousands */
+        make_last_key();
+        hold_out();
+    }
     pt_exec_say_rest(t);
 }
 
@@ -97,39 +140,6 @@ static void thread_end(void *arg)
     pt_mpi_thread_end(&pt_self);
 }
 
-/*
- * The thread's ring can serve the next one when no destructor of the thread's data can do
- * I/O any more: those are called several times, as long as there are new data, so we hold
- * out to the last.
- */
-static PT_FAR pthread_key_t last_key;
-static PT_FAR _Atomic int last_key_state; /* NO_KEY, MAKING_KEY, HAVE_KEY */
-
-enum { NO_KEY, MAKING_KEY, HAVE_KEY };
-
-static void thread_gone(void *turn)
-{
-    intptr_t next = (intptr_t)turn + 1;
-    if (next < PTHREAD_DESTRUCTOR_ITERATIONS && !pthread_setspecific(last_key, (void *)next))
-        return;
-    if (pt_self.state != PT_THREAD_READY)
-        return;
-    pt_record_exit(&pt_self);
-    pt_self.state = PT_THREAD_OFF;
-    pt_process_ring_done(pt_self.ring);
-}
-
-/* For the first thread that is created: most programs have none. */
-static void make_last_key(void)
-{
-    int no = NO_KEY;
-    if (!atomic_compare_exchange_strong(&last_key_state, &no, MAKING_KEY))
-        return;
-    /* A key beyond the first 32 would make the C library allocate in every thread. */
-    if (!pthread_key_create(&last_key, thread_gone) && last_key < 32)
-        atomic_store(&last_key_state, HAVE_KEY);
-}
-
 /* In the new thread: takes over what its creator left in the table. */
 static struct start start_take(void *arg)
 {
@@ -138,8 +148,7 @@ static struct start start_take(void *arg)
 
     if (start.ring) {
         ring_begin(&pt_self, start.ring, start.number);
-        if (atomic_load(&last_key_state) == HAVE_KEY)
-            pthread_setspecific(last_key, (void *)1);
+        hold_out();
     } else
         pt_self.state = PT_THREAD_OFF;
     return start;

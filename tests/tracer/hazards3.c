@@ -11,6 +11,7 @@
 #include <linux/seccomp.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +20,7 @@
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #define TIMES 100
@@ -120,6 +122,57 @@ static int hazard_at_any_moment(void)
     return bad;
 }
 
+/* ---- threads ------------------------------------------------------------------------------ */
+
+/* libc starts a thread each time that the timer has run out. */
+static atomic_int times;
+
+static void at_time(union sigval value)
+{
+    (void)value;
+    touch("timer");
+    atomic_fetch_add(&times, 1);
+}
+
+static int hazard_timer(void)
+{
+    struct sigevent event = {.sigev_notify = SIGEV_THREAD, .sigev_notify_function = at_time};
+    struct itimerspec often = {{0, 200000}, {0, 200000}}, never = {{0, 0}, {0, 0}};
+    timer_t timer;
+    if (timer_create(CLOCK_MONOTONIC, &event, &timer) || timer_settime(timer, 0, &often, NULL))
+        return 1;
+    while (atomic_load(&times) < 2500)
+        usleep(1000);
+    timer_settime(timer, 0, &never, NULL);
+    usleep(100000); /* for those under way */
+    FILE *f = fopen("times", "w");
+    fprintf(f, "%d", atomic_load(&times));
+    fclose(f);
+    return 0;
+}
+
+/* The main thread ends before the other, which then ends the process. */
+static void at_exit(void)
+{
+    touch("atexit");
+}
+
+static void *last_main(void *arg)
+{
+    usleep(50000);
+    touch("last");
+    return arg;
+}
+
+static int hazard_last(void)
+{
+    pthread_t thread;
+    atexit(at_exit);
+    if (pthread_create(&thread, NULL, last_main, NULL))
+        return 1;
+    pthread_exit(NULL);
+}
+
 /* ---- a sandbox ---------------------------------------------------------------------------- */
 
 /* After a while of work, and in many events, a tracer wants to ask the kernel for something. */
@@ -185,6 +238,8 @@ int main(int argc, char **argv)
         int (*run)(void);
     } hazards[] = {
         {"fork", hazard_fork},
+        {"timer", hazard_timer},
+        {"last", hazard_last},
         {"strict", hazard_strict},
         {"filter", hazard_filter},
         {"in-handler", hazard_in_handler},

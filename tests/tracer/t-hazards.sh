@@ -430,6 +430,20 @@ if hazard relay 0 "" "$hazards" relay; then
     ok relay
 fi
 
+# Threads that libc has made: they leave their rings to others, too.
+if hazard timer 0 "" "$more_hazards" timer; then
+    expect_touch timer timer '0\.0\.[0-9]+' "$(cat "$work/timer/times")"
+    [ "$(json timer complete)" = True ] || bad 'timer: the run is not complete'
+    ok timer
+fi
+
+# What is done at exit by the last thread, where that is not the first.
+if hazard last 0 "" "$more_hazards" last; then
+    expect_touch last last 0.0.1
+    expect_touch last atexit '0\.0\.[0-9]+'
+    ok last
+fi
+
 # ---- a watchdog that cannot be seen in /proc ----------------------------------------------------
 
 if hazard hidden 0 "" env -u PARATRACE_WATCHDOG "$hazards" many; then
