@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
+#include <string.h>
 #include <sys/stat.h>
 
 #include "preload/sys.h"
@@ -200,9 +201,20 @@ void pt_fds_opened_just_now(int fd, struct pt_pass *pass)
     entry_set(fd, NEW, pass->ident.handle);
 }
 
-void pt_fds_ignore(int fd)
+/* "/dev/stdin", "/dev/fd/3", "/proc/self/fd/3": what is behind it may well be traced. */
+static int names_descriptor(const char *path, size_t n)
 {
-    entry_set(fd, IGNORED, 0);
+    static const char dev[] = "/dev/", proc[] = "/proc/";
+    if (n >= sizeof(dev) && !memcmp(path, dev, sizeof(dev) - 1))
+        return !strncmp(path + sizeof(dev) - 1, "std", 3) ||
+               !strncmp(path + sizeof(dev) - 1, "fd/", 3);
+    return n >= sizeof(proc) && !memcmp(path, proc, sizeof(proc) - 1) &&
+           memmem(path, n, "/fd/", 4) != NULL;
+}
+
+void pt_fds_ignore(int fd, const char *path, size_t n)
+{
+    entry_set(fd, PT_UNLIKELY(names_descriptor(path, n)) ? UNKNOWN : IGNORED, 0);
 }
 
 int64_t pt_fds_word(int fd)

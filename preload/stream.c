@@ -285,7 +285,7 @@ PT_EXPORT FILE *freopen(const char *path, const char *mode, FILE *f)
         pass_end_open(t, &pass, PT_OP_freopen, ret ? ret->_fileno : -1, ret ? 0 : error, AT_FDCWD,
                       name, pt_fopen_flags(mode), 0666);
     } else if (ret && !pt_vforked) {
-        pt_fds_ignore(ret->_fileno);
+        pt_fds_ignore(ret->_fileno, name, pt_string_length(name));
     }
     errno = error;
     return ret;

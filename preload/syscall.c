@@ -82,7 +82,7 @@ static long open_how(const long *a)
                       dir == AT_FDCWD ? AT_FDCWD : pt_fds_word(dir), path, (int64_t)how->flags,
                       (int64_t)how->mode);
     } else if (ret >= 0 && !pt_vforked) {
-        pt_fds_ignore((int)ret);
+        pt_fds_ignore((int)ret, path, pt_string_length(path));
     }
     return as_libc(ret);
 }

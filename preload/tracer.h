@@ -312,8 +312,11 @@ void pt_fds_opened_just_now(int fd, struct pt_pass *pass);
 int pt_fds_class_of_stat(struct pt_thread *t, int fd, struct pt_pass *pass);
 /* The fstat has succeeded; -1 if it was not about a file. */
 int pt_fds_stated(struct pt_thread *t, int fd, const struct stat *st);
-/* An open whose name is not traced gave this descriptor. */
-void pt_fds_ignore(int fd);
+/*
+ * An open whose name, of that length, is not traced gave this descriptor.  It is not traced either,
+ * unless it is another name of one: then it is looked at when it is used.
+ */
+void pt_fds_ignore(int fd, const char *path, size_t n);
 /* The word of a descriptor, whatever it stands for. */
 int64_t pt_fds_word(int fd);
 /* Forgets a range of descriptors, last included. */

@@ -343,9 +343,10 @@ static inline int64_t dir_word(int dir)
         return ret;                             \
     }
 /* A descriptor of a file that is not traced is not traced either. */
-#define NOT_OPENED(made)            \
+#define NOT_OPENED_AS(made, name)   \
     if ((made) >= 0 && !pt_vforked) \
-        pt_fds_ignore(made);
+        pt_fds_ignore(made, name, length.path);
+#define NOT_OPENED(made) NOT_OPENED_AS(made, path)
 #define COPIED    \
     if (ret >= 0) \
         copy = pt_fds_copied(pass.fd, ret);
@@ -448,7 +449,7 @@ static inline int64_t dir_word(int dir)
 #define UNTRACED_opendir         NOT_OPENED(DIR_FD)
 #define UNTRACED_closedir        NOTHING
 #define UNTRACED_fopen           NOT_OPENED(STREAM_FD)
-#define UNTRACED_tmpfile         NOT_OPENED(STREAM_FD)
+#define UNTRACED_tmpfile         NOT_OPENED_AS(STREAM_FD, "")
 #define UNTRACED_fstat           NOTHING
 #define UNTRACED_fclose          NOTHING
 #define UNTRACED_fcloseall       pt_streams_leave(t);

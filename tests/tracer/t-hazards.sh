@@ -374,6 +374,21 @@ if before=$names hazard names 0 "" sh -c './linked script >/dev/null; in/link sc
     ok names
 fi
 
+# ---- files by names that are not theirs -----------------------------------------------------------
+
+# Descriptors have names, in directories that are not traced; what they lead to is.
+if before='echo "some text" >in' hazard names-of-descriptors 0 "" bash -c '
+    cat /dev/stdin <in; cat /dev/fd/7 7<in; cat /proc/self/fd/8 8<in
+    sh -c "echo more text >/dev/stdout" >out; cat /dev/null; cat <(echo pipe)'; then
+    expect names-of-descriptors 3 ' (read|copy_file_range)\(3, .*\) = 10$'
+    expect names-of-descriptors 1 ' write\(1, 10\) = 10$'
+    "$ptdump" "$work/names-of-descriptors.run"/*.ptrun >"$work/names-of-descriptors.dump"
+    [ "$(grep -c 'inherited([3-9], ".*/names-of-descriptors/in"' "$work/names-of-descriptors.dump")" = 3 ] ||
+        bad 'names-of-descriptors: not known to be the file'
+    ! grep 'inherited(.*"/dev/' "$work/names-of-descriptors.dump" || bad 'names-of-descriptors: devices'
+    ok names-of-descriptors
+fi
+
 # ---- programs that may not make all system calls --------------------------------------------------
 
 for way in strict filter; do
