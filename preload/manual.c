@@ -11,6 +11,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/sendfile.h>
 #include <unistd.h>
 
 #include "preload/hand.h"
@@ -144,35 +145,95 @@ PT_EXPORT void seekdir(DIR *dir, long pos)
         pass_end(t, &pass, PT_OP_seekdir, 0, 0, FIELDS(pass.fd, pos));
 }
 
-/* ---- from a file into a pipe, and back ------------------------------------------------------ */
+/* ---- from one descriptor to another --------------------------------------------------------- */
 
 DECLARE(splice);
+DECLARE(sendfile);
+DECLARE(copy_file_range);
 
-/* Where a file is on one side this is I/O on the file, else it may be waited for. */
-PT_EXPORT ssize_t splice(int fd, off64_t *off, int fd2, off64_t *off2, size_t n, unsigned flags)
+struct between {
+    struct pt_pass pass;
+    uint16_t op;
+    int traced, writes;
+};
+
+/*
+ * Where a file is on one side this is I/O on the file, else it may be waited for.  What is read
+ * may be a pipe, or a file that is not traced.
+ */
+static void between_begin(struct between *b, uint16_t op, int fd, int fd2)
 {
     struct pt_thread *t = &pt_self;
-    struct pt_pass pass = {0}, to = {0};
-    int traced = pt_thread_traced(t);
-    int cls = traced ? pt_fds_class(t, fd, &pass) : -1, cls2 = -1;
-    if (traced && cls != PT_CLASS_IO)
+    struct pt_pass to = {0};
+    int cls = -1, cls2 = -1;
+    *b = (struct between){.op = op};
+    if (pt_thread_traced(t) && (cls = pt_fds_class(t, fd, &b->pass)) != PT_CLASS_IO)
         cls2 = pt_fds_class(t, fd2, &to);
-    int writes = cls2 == PT_CLASS_IO;
-    uint16_t op = writes ? PT_OP_splice_to : PT_OP_splice;
-    if (writes)
-        pass.fd = to.fd;
-    traced = pass_begin(t, &pass, writes || cls < 0 ? cls2 : cls, op);
+    b->writes = cls2 == PT_CLASS_IO;
+    if (b->writes) {
+        b->op = PT_OP_splice_to;
+        b->pass.fd = to.fd;
+    }
+    b->traced = pass_begin(t, &b->pass, b->writes || cls < 0 ? cls2 : cls, b->op);
+}
+
+/* `at2`: in a file that was only written to. */
+static void between_end(struct between *b, ssize_t ret, int err, int fd, int fd2, size_t n,
+                        int64_t at, int64_t at2)
+{
+    struct pt_thread *t = &pt_self;
+    int64_t moved = ret < 0 ? (int64_t)n : ret;
+    if (!b->traced)
+        return;
+    if (b->writes)
+        pass_end(t, &b->pass, b->op, ret, err, FIELDS(b->pass.fd, pt_fds_word(fd), moved, at2));
+    else if (b->op == PT_OP_copy_file_range)
+        pass_end(t, &b->pass, b->op, ret, err,
+                 FIELDS(pt_fds_word(fd), pt_fds_word(fd2), (int64_t)n, at, at2));
+    else
+        pass_end(t, &b->pass, b->op, ret, err,
+                 FIELDS(pt_fds_word(fd), pt_fds_word(fd2),
+                        b->op == PT_OP_splice ? moved : (int64_t)n, at));
+}
+
+PT_EXPORT ssize_t splice(int fd, off64_t *off, int fd2, off64_t *off2, size_t n, unsigned flags)
+{
+    struct between b;
+    between_begin(&b, PT_OP_splice, fd, fd2);
     ssize_t ret = REAL(splice)(fd, off, fd2, off2, n, flags);
-    int error = errno;
-    const off64_t *from = writes ? off2 : off; /* a pipe has none */
-    int64_t at = pt_moved_from(from, ret, ret < 0 ? error : 0);
-    if (traced)
-        pass_end(t, &pass, op, ret, ret < 0 ? error : 0,
-                 FIELDS(writes ? pass.fd : pt_fds_word(fd), pt_fds_word(writes ? fd : fd2),
-                        ret < 0 ? (int64_t)n : ret, at));
+    int error = errno, err = ret < 0 ? error : 0;
+    between_end(&b, ret, err, fd, fd2, n, pt_moved_from(off, ret, err),
+                pt_moved_from(off2, ret, err));
     errno = error;
     return ret;
 }
+
+PT_EXPORT ssize_t copy_file_range(int fd, off64_t *off, int fd2, off64_t *off2, size_t n,
+                                  unsigned flags)
+{
+    struct between b;
+    between_begin(&b, PT_OP_copy_file_range, fd, fd2);
+    ssize_t ret = REAL(copy_file_range)(fd, off, fd2, off2, n, flags);
+    int error = errno, err = ret < 0 ? error : 0;
+    between_end(&b, ret, err, fd, fd2, n, pt_moved_from(off, ret, err),
+                pt_moved_from(off2, ret, err));
+    errno = error;
+    return ret;
+}
+
+PT_EXPORT ssize_t sendfile(int fd2, int fd, off_t *off, size_t n)
+{
+    struct between b;
+    between_begin(&b, PT_OP_sendfile, fd, fd2);
+    ssize_t ret = REAL(sendfile)(fd2, fd, off, n);
+    int error = errno, err = ret < 0 ? error : 0;
+    between_end(&b, ret, err, fd, fd2, n, pt_moved_from(off, ret, err), -1);
+    errno = error;
+    return ret;
+}
+
+extern __typeof__(sendfile) sendfile64_alias __asm__("sendfile64")
+    __attribute__((alias("sendfile"), visibility("default")));
 
 /* ---- many requests at once ------------------------------------------------------------------ */
 

@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/sendfile.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
@@ -173,6 +174,21 @@ static int hazard_last(void)
     pthread_exit(NULL);
 }
 
+/* ---- files -------------------------------------------------------------------------------- */
+
+/* From a file that is not traced to one that is. */
+static int hazard_copies(void)
+{
+    char buf[1000] = "";
+    off64_t to = 500;
+    int from = open("in.so", O_RDWR | O_CREAT, 0600), fd = open("out", O_RDWR | O_CREAT, 0600);
+    if (write(from, buf, sizeof(buf)) != sizeof(buf) || lseek(from, 0, SEEK_SET))
+        return 1;
+    return copy_file_range(from, NULL, fd, NULL, 300, 0) != 300 ||
+           copy_file_range(from, NULL, fd, &to, 200, 0) != 200 ||
+           sendfile(fd, from, NULL, 100) != 100;
+}
+
 /* ---- a sandbox ---------------------------------------------------------------------------- */
 
 /* After a while of work, and in many events, a tracer wants to ask the kernel for something. */
@@ -240,6 +256,7 @@ int main(int argc, char **argv)
         {"fork", hazard_fork},
         {"timer", hazard_timer},
         {"last", hazard_last},
+        {"copies", hazard_copies},
         {"strict", hazard_strict},
         {"filter", hazard_filter},
         {"in-handler", hazard_in_handler},

@@ -389,6 +389,14 @@ if before='echo "some text" >in' hazard names-of-descriptors 0 "" bash -c '
     ok names-of-descriptors
 fi
 
+# A library is not traced, what it is copied to is.
+if hazard copy-of-untraced 0 "" "$more_hazards" copies; then
+    expect copy-of-untraced 1 ' splice_to\(4, 3, 300, -1\) = 300$'
+    expect copy-of-untraced 1 ' splice_to\(4, 3, 200, 500\) = 200$'
+    expect copy-of-untraced 1 ' splice_to\(4, 3, 100, -1\) = 100$'
+    ok copy-of-untraced
+fi
+
 # ---- programs that may not make all system calls --------------------------------------------------
 
 for way in strict filter; do
