@@ -18,8 +18,7 @@
 #include "preload/lineage.h"
 #include "preload/sandbox.h"
 
-/* ---- fork --------------------------------------------------------------------------------------
- */
+/* ---- fork -------------------------------------------------------------------------------- */
 
 /* One that has been nothing itself becomes a node when it has children. */
 void pt_forking(void)
@@ -171,8 +170,7 @@ PT_EXPORT FILE *popen(const char *command, const char *mode)
     return f;
 }
 
-/* ---- vfork --------------------------------------------------------------------------------------
- */
+/* ---- vfork ------------------------------------------------------------------------------- */
 
 /*
  * The child of vfork runs on its parent's stack, thread and memory until it calls exec,

@@ -145,8 +145,7 @@ void pt_lineage_withdraw(uint64_t left)
         withdraw(pt_process_memory(), left);
 }
 
-/* ---- this process ------------------------------------------------------------------------------
- */
+/* ---- this process ------------------------------------------------------------------------ */
 
 int32_t pt_lineage_begin(struct pt_memory *m, struct pt_rank_entry *in, int32_t given)
 {

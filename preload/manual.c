@@ -268,8 +268,7 @@ PT_EXPORT int lio_listio(int mode, struct aiocb *const cbs[], int n, struct sige
 extern __typeof__(lio_listio) lio_listio64_alias __asm__("lio_listio64")
     __attribute__((alias("lio_listio"), visibility("default")));
 
-/* ---- MPI_File_close: the handle is gone afterwards ---------------------------------------------
- */
+/* ---- MPI_File_close: the handle is gone afterwards --------------------------------------- */
 
 int MPI_File_close(void **fh);
 int PMPI_File_close(void **fh);
@@ -308,8 +307,7 @@ PT_EXPORT int PMPI_File_close(void **fh)
     return file_close(real, fh);
 }
 
-/* ---- the end ------------------------------------------------------------------------------------
- */
+/* ---- the end ----------------------------------------------------------------------------- */
 
 DECLARE_NEAR(_exit);
 

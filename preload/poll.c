@@ -197,8 +197,7 @@ PT_COLD int pt_poll_slept(struct pt_thread *t, struct pt_pass *pass, uint16_t op
     return 1;
 }
 
-/* ---- the end ----------------------------------------------------------------------------------
- */
+/* ---- the end ----------------------------------------------------------------------------- */
 
 PT_COLD void pt_polls_end(struct pt_thread *t)
 {
@@ -230,8 +229,7 @@ PT_COLD void pt_try_succeeded(struct pt_thread *t)
     pt_set_phase(t, PT_PHASE_COMPUTE, 0);
 }
 
-/* ---- the next call ------------------------------------------------------------------------------
- */
+/* ---- the next call ----------------------------------------------------------------------- */
 
 /* The same look again: what is pending goes on in this pass, until it is known how it ends. */
 static void resume(struct pt_thread *t, struct pt_pass *pass)

@@ -175,8 +175,7 @@ static void hear_result(struct wd_judge *j, const void *payload, size_t len)
     j->result.n = 0;
 }
 
-/* ---- the others --------------------------------------------------------------------------------
- */
+/* ---- the others -------------------------------------------------------------------------- */
 
 static void say_state(struct wd_judge *j, int moved)
 {
@@ -244,8 +243,7 @@ static void hear(struct wd_judge *j, uint16_t type, const void *payload, size_t 
     }
 }
 
-/* ---- other hosts -------------------------------------------------------------------------------
- */
+/* ---- other hosts ------------------------------------------------------------------------- */
 
 void wd_judge_hear(struct wd_judge *j, int host, uint16_t type, const void *payload, size_t len)
 {
@@ -284,8 +282,7 @@ void wd_judge_host_gone(struct wd_judge *j, int host, int in_order)
         close_down(j);
 }
 
-/* ---- from time to time -------------------------------------------------------------------------
- */
+/* ---- from time to time ------------------------------------------------------------------- */
 
 static int is_anybody_asking(const struct wd *wd)
 {

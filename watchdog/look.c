@@ -328,8 +328,7 @@ static int may_wait(const struct wd *wd, const struct look *now)
     return is_waiting(now);
 }
 
-/* ---- all of them -------------------------------------------------------------------------------
- */
+/* ---- all of them ------------------------------------------------------------------------- */
 
 static int is_live(const struct wd_node *node)
 {

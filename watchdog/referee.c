@@ -179,8 +179,7 @@ static void next_step(struct wd_referee *r)
         finish(r, r->kind == WD_LOOK_NOW);
 }
 
-/* ---- hearing ------------------------------------------------------------------------------------
- */
+/* ---- hearing ----------------------------------------------------------------------------- */
 
 static void refuse(struct wd_referee *r, int host, const struct wd_say_node *node)
 {

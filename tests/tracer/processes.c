@@ -93,8 +93,7 @@ static int ways(void)
     return 0;
 }
 
-/* ---- programs, none of which is waited for ----------------------------------------------------
- */
+/* ---- programs, none of which is waited for ----------------------------------------------- */
 
 static int spawns(void)
 {
@@ -137,8 +136,7 @@ static int shells(void)
     return 0;
 }
 
-/* ---- a tree, all of it at the same time --------------------------------------------------------
- */
+/* ---- a tree, all of it at the same time -------------------------------------------------- */
 
 static void grow(char *name, size_t n)
 {

@@ -281,8 +281,7 @@ static void files(struct truth_node *n)
     }
 }
 
-/* ---- shared memory ----------------------------------------------------------------------------
- */
+/* ---- shared memory ----------------------------------------------------------------------- */
 
 static _Atomic int *arrived; /* of each child: in which round it is, or its pid */
 
@@ -307,8 +306,7 @@ static void spin(struct truth_node *n)
     }
 }
 
-/* ---- children that come late ------------------------------------------------------------------
- */
+/* ---- children that come late ------------------------------------------------------------- */
 
 /*
  * The last child computes before it makes its first call, and the one before it waits for
