@@ -25,8 +25,8 @@ void pt_process_ring_done(const struct pt_ring *ring);
 
 #define PT_FIRST_STEP 4096 /* of a ring's data that are in place from the beginning */
 
-/* Puts the pages there in place, if the kernel can: cheaper than as many page faults. */
-void pt_populate(void *at, size_t bytes);
+/* Maps the pages there that the memory has already, many at a time. */
+void pt_map_pages(const void *at, size_t bytes);
 
 /* The calling thread's, as the watchdog sees it (not of a second thread in another namespace). */
 int32_t pt_process_thread_id(void);

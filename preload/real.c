@@ -87,14 +87,22 @@ int pt_real_is_in_front(void)
     return 0;
 }
 
+#define KEPT_OBJECTS 8
+
+static PT_NEAR struct object kept[KEPT_OBJECTS]; /* what the first ones behind us are */
+
 static void find_objects(void)
 {
     const struct link_map *map = find_ourselves(), *found = NULL;
     struct object o;
     first = map ? map->l_next : NULL;
-    for (map = first; map && !found && !read_object(map, &o); map = map->l_next)
+    map = first;
+    for (int i = 0; map && !found && !read_object(map, &o); i++, map = map->l_next) {
+        if (i < KEPT_OBJECTS)
+            kept[i] = o;
         if (!strcmp(o.name, "libc.so.6"))
             found = map;
+    }
     libc = found;
     atomic_store_explicit(&state, KNOWN, memory_order_release);
 }
@@ -136,21 +144,40 @@ static const ElfW(Sym) * find_in(const struct object *o, const char *name, uint3
     }
 }
 
-/* NULL: it is not there, or its address is the loader's to choose. */
-static void *find(const char *name)
+/* The first one behind us that has the function, up to libc, and where; NULL: there is none. */
+static const struct link_map *find_first(const char *name, void **at)
 {
     uint32_t hash = hash_of(name);
     struct object o;
+    *at = NULL;
     if (atomic_load_explicit(&state, memory_order_acquire) != KNOWN)
         find_objects();
-    for (const struct link_map *map = libc ? first : NULL; map; map = map->l_next) {
-        const ElfW(Sym) *symbol = read_object(map, &o) ? NULL : find_in(&o, name, hash);
+    const struct link_map *map = libc ? first : NULL;
+    for (int i = 0; map; i++, map = map->l_next) {
+        int unread = i >= KEPT_OBJECTS && read_object(map, &o);
+        const struct object *object = i < KEPT_OBJECTS ? &kept[i] : &o;
+        const ElfW(Sym) *symbol = unread ? NULL : find_in(object, name, hash);
         if (symbol && ELF64_ST_TYPE(symbol->st_info) == STT_FUNC)
-            return (void *)(o.base + symbol->st_value);
+            *at = (void *)(object->base + symbol->st_value);
         if (symbol || map == libc)
-            return NULL;
+            return symbol ? map : NULL;
     }
     return NULL;
+}
+
+/* NULL: it is not there, or its address is the loader's to choose. */
+static void *find(const char *name)
+{
+    void *at;
+    find_first(name, &at);
+    return at;
+}
+
+enum pt_whose pt_real_whose(const char *name)
+{
+    void *at;
+    const struct link_map *map = find_first(name, &at);
+    return at && map == libc ? PT_LIBCS : PT_ANOTHERS;
 }
 
 /* Somebody may have put libc in front of us; what is not there, either, is found as our own. */

@@ -133,9 +133,8 @@ void pt_record_ring(struct pt_thread *t)
 }
 
 /*
- * Puts pages of the ring in place before they are written to: one call for many is cheaper
- * than as many page faults.  Each step is as long as all before it, so that a program with
- * few events pays for few.
+ * Maps pages of the ring before they are written to, many at a time.  Each step is as long as all
+ * before it, so that a program with few events pays for few.
  */
 static void make_ready(struct pt_thread *t)
 {
@@ -143,7 +142,7 @@ static void make_ready(struct pt_thread *t)
     uint64_t step = from < LAST_STEP ? from : LAST_STEP;
     if (step > size - from)
         step = size - from;
-    pt_populate(t->data + from, step);
+    pt_map_pages(t->data + from, step);
     t->ready = from + step;
 }
 

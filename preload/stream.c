@@ -35,7 +35,7 @@ struct pt_stream_note *pt_stream_far_note(int fd)
 /* How far the buffer's pointer is behind the mark; 0 if the mark is in another buffer. */
 static int64_t moved_since(const FILE *f, const char *mark)
 {
-    const char *base = f->_flags & 0x0800 ? f->_IO_write_base : f->_IO_read_base;
+    const char *base = f->_flags & PT_IO_PUTTING ? f->_IO_write_base : f->_IO_read_base;
     const char *place = pt_stream_place(f);
     return mark && mark >= base && mark < place ? place - mark : 0;
 }
@@ -44,7 +44,7 @@ static int64_t moved_since(const FILE *f, const char *mark)
 static void record_inlined(struct pt_thread *t, const FILE *f, int64_t n)
 {
     struct pt_pass pass;
-    uint16_t op = f->_flags & 0x0800 ? PT_OP_putc_unlocked : PT_OP_getc_unlocked;
+    uint16_t op = f->_flags & PT_IO_PUTTING ? PT_OP_putc_unlocked : PT_OP_getc_unlocked;
     int cls = pt_fds_class(t, f->_fileno, &pass);
     pass.cls = (enum pt_class)cls;
     if (cls == PT_CLASS_IO && !pt_pass_clock(t, &pass)) {
@@ -174,18 +174,19 @@ void pt_stream_end(const FILE *f, struct pt_pass *pass, uint16_t op, int64_t ret
     pass_end(t, pass, op, ret, err, PT_SHAPE_WORDS(shape), fields);
 }
 
-int pt_stream_few(const FILE *f, int64_t n, struct pt_few *few)
+/*
+ * Will so many bytes only go into the buffer of a stream that this thread alone uses?  Not if the
+ * program wants each line to leave it, or writes wide characters, which libc finds out itself.
+ */
+static inline int takes_few(const struct pt_thread *t, const FILE *f,
+                            const struct pt_stream_note *note, int64_t n)
 {
-    const struct pt_thread *t = &pt_self;
-    const struct pt_stream_note *note = pt_stream_note_of(f->_fileno);
-    if (n <= 0 || n > A_FEW_BYTES || !note || !(f->_flags & 0x0800) ||
-        f->_mode > 0 || /* of wide characters: it takes none */
-        f->_IO_write_end - f->_IO_write_ptr < n || !pt_stream_is_mine(t, f, note) || !note->mark ||
-        t->state != PT_THREAD_READY || t->below_mpi || t->inner || t->polls || pt_vforked ||
-        atomic_load_explicit(&t->ring->io_done, memory_order_relaxed) + 2 > t->hold_next)
-        return 0;
-    *few = (struct pt_few){n, f->_IO_write_ptr, pt_now()};
-    return 1;
+    const int flags = PT_IO_PUTTING | PT_IO_LINES | PT_IO_UNBUFFERED;
+    return n > 0 && n <= A_FEW_BYTES && note && (f->_flags & flags) == PT_IO_PUTTING &&
+           f->_mode < 0 && f->_IO_write_end - f->_IO_write_ptr >= n &&
+           pt_stream_is_mine(t, f, note) && note->mark && t->state == PT_THREAD_READY &&
+           !t->below_mpi && !t->inner && !t->polls && !pt_vforked &&
+           atomic_load_explicit(&t->ring->io_done, memory_order_relaxed) + 2 <= t->hold_next;
 }
 
 /* A short record at this time; 1: there it is. */
@@ -198,22 +199,23 @@ static inline int put_few(struct pt_thread *t, uint16_t op, int64_t fd_word, int
     return 1;
 }
 
-/* What has come through inlined calls before is an event before it. */
-void pt_stream_few_put(FILE *f, uint16_t op, const struct pt_few *few)
+/*
+ * They have been put there.  What has come through inlined calls before is an event before that.
+ */
+static inline void record_few(struct pt_thread *t, FILE *f, struct pt_stream_note *note,
+                              uint16_t op, int64_t n, uint64_t begin)
 {
-    struct pt_thread *t = &pt_self;
-    struct pt_stream_note *note = pt_stream_note_of(f->_fileno); /* there is one */
     struct pt_pass pass;
-    uint64_t gap = few->begin - t->end;
-    int64_t n = few->n, inlined = few->from - note->mark;
+    uint64_t gap = begin - t->end;
+    int64_t inlined = f->_IO_write_ptr - n - note->mark;
     if (PT_UNLIKELY(note->mark < f->_IO_write_base || inlined < 0)) /* of another buffer */
         inlined = 0;
     int cls = pt_fds_class(t, f->_fileno, &pass);
     note->mark = f->_IO_write_ptr;
     if (PT_LIKELY(gap <= pt_ticks.long_gap && cls == PT_CLASS_IO)) {
         t->short_time += gap;
-        t->end = few->begin;
-        if (PT_LIKELY(pt_put_tiny(t, op, pass.fd, n, inlined, few->begin))) {
+        t->end = begin;
+        if (PT_LIKELY(pt_put_tiny(t, op, pass.fd, n, inlined, begin))) {
             pt_count_more(&t->ring->io_done, 1 + !!inlined);
             pt_count_more(&t->ring->events, 1 + !!inlined);
             return;
@@ -227,6 +229,19 @@ void pt_stream_few_put(FILE *f, uint16_t op, const struct pt_few *few)
         record_inlined(t, f, inlined);
     if (pass_begin(t, &pass, cls, op))
         pass_end(t, &pass, op, n, 0, FIELDS(pass.fd, n));
+}
+
+int pt_stream_put(FILE *f, uint16_t op, const void *bytes, int64_t n)
+{
+    struct pt_thread *t = &pt_self;
+    struct pt_stream_note *note = pt_stream_note_of(f->_fileno);
+    if (!takes_few(t, f, note, n))
+        return 0;
+    uint64_t begin = pt_now();
+    memcpy(f->_IO_write_ptr, bytes, (size_t)n);
+    f->_IO_write_ptr += n;
+    record_few(t, f, note, op, n, begin);
+    return 1;
 }
 
 /* ---- opening anew ------------------------------------------------------------------------- */

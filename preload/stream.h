@@ -42,10 +42,15 @@ static inline struct pt_stream_note *pt_stream_note_of(int fd)
 /* A first use, one of another thread, or inlined calls before this one. */
 void pt_stream_look(struct pt_thread *t, FILE *f, struct pt_stream_note *note);
 
-/* Where the program is in the buffer; libc's header does not name the flag for writing. */
+/* Flags that libc's header does not name. */
+#define PT_IO_UNBUFFERED 0x0002
+#define PT_IO_LINES      0x0200
+#define PT_IO_PUTTING    0x0800
+
+/* Where the program is in the buffer. */
 static inline const char *pt_stream_place(const FILE *f)
 {
-    return f->_flags & 0x0800 ? f->_IO_write_ptr : f->_IO_read_ptr;
+    return f->_flags & PT_IO_PUTTING ? f->_IO_write_ptr : f->_IO_read_ptr;
 }
 
 static inline int pt_stream_is_mine(const struct pt_thread *t, const FILE *f,
@@ -76,14 +81,14 @@ static inline int pt_stream_enter(struct pt_thread *t, FILE *f, struct pt_pass *
 static inline int pt_stream_takes_char(const struct pt_thread *t, const FILE *f)
 {
     const struct pt_stream_note *note = pt_stream_note_of(f->_fileno);
-    return note && pt_stream_is_mine(t, f, note) && note->mark && f->_flags & 0x0800 &&
+    return note && pt_stream_is_mine(t, f, note) && note->mark && f->_flags & PT_IO_PUTTING &&
            f->_IO_write_ptr < f->_IO_write_end;
 }
 
 static inline int pt_stream_has_char(const struct pt_thread *t, const FILE *f)
 {
     const struct pt_stream_note *note = pt_stream_note_of(f->_fileno);
-    return note && pt_stream_is_mine(t, f, note) && note->mark && !(f->_flags & 0x0800) &&
+    return note && pt_stream_is_mine(t, f, note) && note->mark && !(f->_flags & PT_IO_PUTTING) &&
            f->_IO_read_ptr < f->_IO_read_end;
 }
 
@@ -106,19 +111,25 @@ void pt_stream_end(const FILE *f, struct pt_pass *pass, uint16_t op, int64_t ret
                    unsigned shape, const int64_t *fields);
 
 /*
- * The short way for a few bytes that will only go into the buffer of a stream that this thread
- * alone uses.
+ * The short way for a few bytes that only go into the buffer of a stream that this thread alone
+ * uses: they are put there as putc_unlocked does it, inlined, and recorded.  The real function,
+ * which would do no more, is not called, so it has to be libc's, and the stream one that needs no
+ * lock. 0: the call has to go the long way.
  */
-struct pt_few {
-    int64_t n;
-    const char *from; /* where they will be put */
-    uint64_t begin;
-};
+int pt_stream_put(FILE *f, uint16_t op, const void *bytes, int64_t n);
 
-/* 0: the call has to go the long way. */
-int pt_stream_few(const FILE *f, int64_t n, struct pt_few *few);
-/* They have been put there. */
-void pt_stream_few_put(FILE *f, uint16_t op, const struct pt_few *few);
+/* libc's own sign that there is but one thread. */
+#define PT_IO_NEEDS_LOCK 0x80 /* in _flags2 */
+
+static inline int pt_stream_needs_lock(const FILE *f)
+{
+#if __GLIBC_PREREQ(2, 28)
+    return f->_flags2 & PT_IO_NEEDS_LOCK;
+#else
+    (void)f;
+    return 1;
+#endif
+}
 
 /* A row's shape: how many words its fields take but for the text of names, and whether LEN is
  * there. */

@@ -102,7 +102,7 @@ struct pt_thread {
     } linger;
     uint64_t ready;     /* so many bytes of the ring have their pages in place */
     uint32_t told_file; /* of the last short form that is in the ring; 0: there is none */
-    int forked; /* in a child that has not made a call yet: all else is still the parent's */
+    int forked;     /* in a child that has not made a call yet: all else is still the parent's */
     int32_t number; /* that child's (lineage.h); in a thread that forks, the child's to come */
     const struct pt_plan_entry *plan, *plan_end; /* the holds after that, if there is a plan */
     struct {                                     /* polls that are not over: poll.c */
@@ -213,6 +213,9 @@ int pt_process_holds(void);
 /* The real function of that name, behind us in the search order. */
 void *pt_real(const char *name);
 void *pt_real_mpi(const char *name);
+/* Whose function that is. */
+enum pt_whose { PT_UNKNOWN, PT_LIBCS, PT_ANOTHERS };
+enum pt_whose pt_real_whose(const char *name);
 /* Does libc come before us, so that it gets the program's calls? */
 int pt_real_is_in_front(void);
 

@@ -430,7 +430,8 @@ static inline int64_t dir_word(int dir)
 #define AFTER_fcloseall       pt_streams_leave(t);
 #define AFTER_fflush          FLUSHED
 #define AFTER_fflush_unlocked FLUSHED
-#define AFTER_system          pt_lineage_withdraw(left); /* the shell may be a program that is not traced */
+/* The shell may be a program that is not traced. */
+#define AFTER_system pt_lineage_withdraw(left);
 
 /* The same as AFTER, for a call that is not recorded. */
 #define UNTRACED_open            NOT_OPENED(ret)
@@ -612,15 +613,20 @@ static PT_FAR void *profiled[PT_NOPS]; /* of MPI: those called PMPI_ */
     STREAM_WRAPPER(name, rtype, params, args, result, fields, f, pt_stream_has_char(&pt_self, f))
 #define RES_CHAROUT(name, cls, rtype, params, args, result, fields) \
     STREAM_WRAPPER(name, rtype, params, args, result, fields, f, pt_stream_takes_char(&pt_self, f))
-#define RES_STDPUT(name, cls, rtype, params, args, result, fields) \
-    STREAM_WRAPPER_BODY(name, rtype, params, args, result, fields, f, FEW_BYTES(name, rtype, args))
-#define FEW_BYTES(name, rtype, args)                  \
-    struct pt_few few;                                \
-    if (pt_stream_few(f, length_##name args, &few)) { \
-        rtype done = REAL(name) args;                 \
-        pt_stream_few_put(f, PT_OP_##name, &few);     \
-        return done;                                  \
-    }
+#define RES_STDPUT(name, cls, rtype, params, args, result, fields)    \
+    STREAM_WRAPPER_BODY(name, rtype, params, args, result, fields, f, \
+                        PUT_##name(name, length_##name args))
+/* What is put, what the call then returns, and whether it takes the stream's lock. */
+#define PUT_fwrite(name, len)          PUT_FEW(name, buf, len, n, pt_stream_needs_lock(f))
+#define PUT_fwrite_unlocked(name, len) PUT_FEW(name, buf, len, n, 0)
+#define PUT_fputs(name, len)           PUT_FEW(name, s, len, 1, pt_stream_needs_lock(f))
+#define PUT_fputs_unlocked(name, len)  PUT_FEW(name, s, len, 1, 0)
+#define PUT_FEW(name, bytes, len, whole, locked)                                      \
+    static PT_NEAR enum pt_whose whose;                                               \
+    if (PT_UNLIKELY(!whose))                                                          \
+        whose = pt_real_whose(#name);                                                 \
+    if (whose == PT_LIBCS && !(locked) && pt_stream_put(f, PT_OP_##name, bytes, len)) \
+        return whole;
 #define RES_STDOUT(name, cls, rtype, params, args, result, fields) \
     STREAM_WRAPPER(name, rtype, params, args, result, fields, stdout, 0)
 #define RES_STDIN(name, cls, rtype, params, args, result, fields) \
@@ -783,8 +789,7 @@ static PT_FAR void *profiled[PT_NOPS]; /* of MPI: those called PMPI_ */
 
 #include "common/calls.def"
 
-/* ---- second names -----------------------------------------------------------------------------
- */
+/* ---- second names ------------------------------------------------------------------------ */
 
 #define ALIAS(second, name)                                 \
     extern __typeof__(name) second##_alias __asm__(#second) \
