@@ -45,7 +45,7 @@ static void record_inlined(struct pt_thread *t, const FILE *f, int64_t n)
 {
     struct pt_pass pass;
     uint16_t op = f->_flags & PT_IO_PUTTING ? PT_OP_putc_unlocked : PT_OP_getc_unlocked;
-    int cls = pt_fds_class(t, f->_fileno, &pass);
+    int cls = pt_fds_class(t, pt_stream_fd(f), &pass);
     pass.cls = (enum pt_class)cls;
     if (cls == PT_CLASS_IO && !pt_pass_clock(t, &pass)) {
         t->end = pass.begin;
@@ -69,8 +69,8 @@ PT_COLD void pt_stream_look(struct pt_thread *t, FILE *f, struct pt_stream_note 
     } else if (atomic_compare_exchange_strong(&note->owner, &none, (uintptr_t)t)) {
         note->mark = NULL;
         note->file = f;
-        if (f->_fileno >= atomic_load(&nnotes)) /* a race of two costs the last bytes of one */
-            atomic_store(&nnotes, f->_fileno + 1);
+        if (pt_stream_fd(f) >= atomic_load(&nnotes)) /* a race of two costs the last bytes of one */
+            atomic_store(&nnotes, pt_stream_fd(f) + 1);
     } else {
         atomic_store(&note->owner, PT_STREAM_SHARED);
     }
@@ -86,7 +86,7 @@ static void record_last(struct pt_thread *t, FILE *f, const struct pt_stream_not
 
 void pt_stream_close(FILE *f)
 {
-    struct pt_stream_note *note = pt_stream_note_of(f->_fileno);
+    struct pt_stream_note *note = pt_stream_note_of(pt_stream_fd(f));
     if (!note || pt_vforked || note->file != f)
         return;
     record_last(&pt_self, f, note);
@@ -99,7 +99,7 @@ void pt_stream_close(FILE *f)
 static const struct pt_stream_note *noted(int fd)
 {
     const struct pt_stream_note *note = pt_stream_note_of(fd);
-    return note && note->file && note->file->_fileno == fd ? note : NULL;
+    return note && note->file && pt_stream_fd(note->file) == fd ? note : NULL;
 }
 
 void pt_streams_end(void)
@@ -147,7 +147,7 @@ int pt_stream_begin(FILE *f, uint16_t op, struct pt_pass *pass)
  */
 static int leave_buffer(const struct pt_thread *t, const FILE *f, int64_t moved)
 {
-    struct pt_stream_note *note = pt_stream_note_of(f->_fileno);
+    struct pt_stream_note *note = pt_stream_note_of(pt_stream_fd(f));
     if (!note || !pt_stream_is_mine(t, f, note))
         return 0;
     const char *from = note->mark;
@@ -210,7 +210,7 @@ static inline void record_few(struct pt_thread *t, FILE *f, struct pt_stream_not
     int64_t inlined = f->_IO_write_ptr - n - note->mark;
     if (PT_UNLIKELY(note->mark < f->_IO_write_base || inlined < 0)) /* of another buffer */
         inlined = 0;
-    int cls = pt_fds_class(t, f->_fileno, &pass);
+    int cls = pt_fds_class(t, pt_stream_fd(f), &pass);
     note->mark = f->_IO_write_ptr;
     if (PT_LIKELY(gap <= pt_ticks.long_gap && cls == PT_CLASS_IO)) {
         t->short_time += gap;
@@ -234,7 +234,7 @@ static inline void record_few(struct pt_thread *t, FILE *f, struct pt_stream_not
 int pt_stream_put(FILE *f, uint16_t op, const void *bytes, int64_t n)
 {
     struct pt_thread *t = &pt_self;
-    struct pt_stream_note *note = pt_stream_note_of(f->_fileno);
+    struct pt_stream_note *note = pt_stream_note_of(pt_stream_fd(f));
     if (!takes_few(t, f, note, n))
         return 0;
     uint64_t begin = pt_now();
@@ -267,7 +267,7 @@ int pt_fopen_flags(const char *mode)
 static void record_close(struct pt_thread *t, FILE *f)
 {
     struct pt_pass pass = {0};
-    if (pass_begin(t, &pass, pt_fds_closing(t, f->_fileno, &pass), PT_OP_fclose))
+    if (pass_begin(t, &pass, pt_fds_closing(t, pt_stream_fd(f), &pass), PT_OP_fclose))
         pass_end(t, &pass, PT_OP_fclose, 0, 0, FIELDS(pass.fd));
 }
 
@@ -275,7 +275,7 @@ static void record_close(struct pt_thread *t, FILE *f)
 static const char *name_of(const FILE *f, char *room, size_t size)
 {
     char link[PT_PROC_PATH];
-    pt_proc_path(link, "/proc/self/fd/", (uint32_t)f->_fileno, "", -1);
+    pt_proc_path(link, "/proc/self/fd/", (uint32_t)pt_stream_fd(f), "", -1);
     long n = pt_sys(SYS_readlinkat, AT_FDCWD, link, room, size - 1);
     room[n > 0 ? n : 0] = 0;
     return room;
@@ -296,11 +296,11 @@ PT_EXPORT FILE *freopen(const char *path, const char *mode, FILE *f)
     int error = errno;
     if (traced) {
         if (ret)
-            pt_fds_opened(ret->_fileno, &pass);
-        pass_end_open(t, &pass, PT_OP_freopen, ret ? ret->_fileno : -1, ret ? 0 : error, AT_FDCWD,
-                      name, pt_fopen_flags(mode), 0666);
+            pt_fds_opened(pt_stream_fd(ret), &pass);
+        pass_end_open(t, &pass, PT_OP_freopen, ret ? pt_stream_fd(ret) : -1, ret ? 0 : error,
+                      AT_FDCWD, name, pt_fopen_flags(mode), 0666);
     } else if (ret && !pt_vforked) {
-        pt_fds_ignore(ret->_fileno, name, pt_string_length(name));
+        pt_fds_ignore(pt_stream_fd(ret), name, pt_string_length(name));
     }
     errno = error;
     return ret;

@@ -29,6 +29,21 @@ struct pt_stream_note {
 
 enum { PT_STREAM_SHARED = 1 };
 
+/* Flags that libc's header does not name. */
+#define PT_IO_UNBUFFERED 0x0002
+#define PT_IO_LINES      0x0200
+#define PT_IO_PUTTING    0x0800
+#define PT_IO_OF_FILE    0x2000
+
+/*
+ * The stream's descriptor; negative: it is in memory, or made of functions.  In the first of these
+ * cases libc does not set it, and it may be that of whoever had the memory before.
+ */
+static inline int pt_stream_fd(const FILE *f)
+{
+    return f->_flags & PT_IO_OF_FILE ? f->_fileno : -1;
+}
+
 extern struct pt_stream_note pt_near_notes[PT_NEAR_STREAMS] __attribute__((visibility("hidden")));
 
 /* The note of a descriptor; NULL: there is none. */
@@ -41,11 +56,6 @@ static inline struct pt_stream_note *pt_stream_note_of(int fd)
 
 /* A first use, one of another thread, or inlined calls before this one. */
 void pt_stream_look(struct pt_thread *t, FILE *f, struct pt_stream_note *note);
-
-/* Flags that libc's header does not name. */
-#define PT_IO_UNBUFFERED 0x0002
-#define PT_IO_LINES      0x0200
-#define PT_IO_PUTTING    0x0800
 
 /* Where the program is in the buffer. */
 static inline const char *pt_stream_place(const FILE *f)
@@ -63,7 +73,7 @@ static inline int pt_stream_is_mine(const struct pt_thread *t, const FILE *f,
 /* pt_fds_class() of a stream that is about to be used. */
 static inline int pt_stream_enter(struct pt_thread *t, FILE *f, struct pt_pass *pass)
 {
-    int fd = f->_fileno; /* negative: in memory, or made of functions */
+    int fd = pt_stream_fd(f);
     int cls = pt_fds_class(t, fd, pass);
     if (cls == PT_CLASS_IO) {
         struct pt_stream_note *note = pt_stream_note_of(fd);
@@ -80,14 +90,14 @@ static inline int pt_stream_enter(struct pt_thread *t, FILE *f, struct pt_pass *
  */
 static inline int pt_stream_takes_char(const struct pt_thread *t, const FILE *f)
 {
-    const struct pt_stream_note *note = pt_stream_note_of(f->_fileno);
+    const struct pt_stream_note *note = pt_stream_note_of(pt_stream_fd(f));
     return note && pt_stream_is_mine(t, f, note) && note->mark && f->_flags & PT_IO_PUTTING &&
            f->_IO_write_ptr < f->_IO_write_end;
 }
 
 static inline int pt_stream_has_char(const struct pt_thread *t, const FILE *f)
 {
-    const struct pt_stream_note *note = pt_stream_note_of(f->_fileno);
+    const struct pt_stream_note *note = pt_stream_note_of(pt_stream_fd(f));
     return note && pt_stream_is_mine(t, f, note) && note->mark && !(f->_flags & PT_IO_PUTTING) &&
            f->_IO_read_ptr < f->_IO_read_end;
 }
@@ -95,7 +105,7 @@ static inline int pt_stream_has_char(const struct pt_thread *t, const FILE *f)
 /* The call has returned. */
 static inline void pt_stream_leave(const struct pt_thread *t, const FILE *f)
 {
-    struct pt_stream_note *note = pt_stream_note_of(f->_fileno);
+    struct pt_stream_note *note = pt_stream_note_of(pt_stream_fd(f));
     if (note && pt_stream_is_mine(t, f, note))
         note->mark = pt_stream_place(f);
 }

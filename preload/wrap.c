@@ -353,7 +353,7 @@ static inline int64_t dir_word(int dir)
 #define NOT_COPIED               \
     if (ret >= 0 && !pt_vforked) \
         pt_fds_copied(PT_FD_WORD(fd, 0), ret);
-#define STREAM_FD (ret ? ret->_fileno : -1)
+#define STREAM_FD (ret ? pt_stream_fd(ret) : -1)
 #define DIR_FD    (ret ? dirfd(ret) : -1)
 /* fflush is for one stream or for all. */
 #define TO_FLUSH    (f ? GATE_STDIO : ALL_STREAMS)
@@ -402,7 +402,7 @@ static inline int64_t dir_word(int dir)
 #define GATE_fopen           GATE_IO
 #define GATE_tmpfile         PT_CLASS_IO
 #define GATE_fstat           pt_fds_class_of_stat(t, fd, &pass)
-#define GATE_fclose          pt_fds_closing(t, f->_fileno, &pass)
+#define GATE_fclose          pt_fds_closing(t, pt_stream_fd(f), &pass)
 #define GATE_fcloseall       ALL_STREAMS
 #define GATE_fflush          TO_FLUSH
 #define GATE_fflush_unlocked TO_FLUSH

@@ -93,6 +93,31 @@ static int wide(void)
     return 0;
 }
 
+/* Streams in memory have no descriptor, whatever stands where it would; not even 0. */
+static int memory(void)
+{
+    char *text, c;
+    size_t n;
+    FILE *f = start("memory");
+    if (read(0, &c, 1) != 1)
+        abort();
+    for (int i = 0; i < 3; i++) {
+        FILE *m = open_memstream(&text, &n);
+        for (int k = 0; k < 100; k++)
+            fputs("in memory", m);
+        fclose(m);
+        printf("%zu bytes, ends with '%s'\n", n, text + n - 6);
+        free(text);
+        fputs("in the file\n", f);
+        fclose(f); /* its memory is likely to be the next stream's */
+        f = fopen("memory", "a");
+    }
+    fclose(f);
+    printf("%zd\n", read(0, &c, 1));
+    show("memory", "memory");
+    return 0;
+}
+
 enum { THREADS = 4, LINES = 20000 };
 
 static FILE *shared;
@@ -189,11 +214,8 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         int (*run)(void);
-    } ways[] = {{"sizes", sizes},
-                {"lines", lines},
-                {"wide", wide},
-                {"threads", threads},
-                {"second", second}};
+    } ways[] = {{"sizes", sizes},   {"lines", lines},     {"wide", wide},
+                {"memory", memory}, {"threads", threads}, {"second", second}};
     for (size_t i = 0; i < sizeof(letters); i++)
         letters[i] = (char)('a' + i % 26);
     for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++)

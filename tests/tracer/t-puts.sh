@@ -20,10 +20,10 @@ bad() {
 same() {
     local name=$1 way=$2 library=${3:-}
     mkdir "$work/$name.plain" "$work/$name"
-    (cd "$work/$name.plain" && LD_PRELOAD=$library "$puts" "$way") >"$work/$name.plain.out" ||
+    (cd "$work/$name.plain" && LD_PRELOAD=$library "$puts" "$way") >"$work/$name.plain.out" <"$0" ||
         { bad "$name: fails without the tracer"; return 1; }
     (cd "$work/$name" && timeout -k 1 60 "$watchd" --preload "$tracer${library:+:$library}" \
-        --out "$work/$name.run" -- "$puts" "$way") >"$work/$name.out" 2>"$work/$name.err" ||
+        --out "$work/$name.run" -- "$puts" "$way") >"$work/$name.out" 2>"$work/$name.err" <"$0" ||
         { bad "$name: exit status $?"; return 1; }
     cmp "$work/$name.plain.out" "$work/$name.out" || bad "$name: another output"
     [ "$way" = threads ] || cmp "$work/$name.plain/$way" "$work/$name/$way" || bad "$name: another file"
@@ -51,6 +51,13 @@ same sizes sizes && {
 }
 same lines lines && note ok lines
 same wide wide && note ok wide
+same memory memory && {
+    count memory 4 ' fputs\('
+    count memory 4 ' fclose\('
+    count memory 2 ' read\(0, 1\) = 1 '
+    count memory 1 ' inherited\(0, '
+    note ok memory
+}
 same threads threads && {
     count threads 40000 ' fwrite\(3, 7\) = 7 '
     count threads 40002 ' fputs\(3, [0-9]*\) = '
