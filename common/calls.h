@@ -22,6 +22,8 @@ enum pt_class {
     PT_CLASS_STDIN = PT_CLASS_FDIO,
     PT_CLASS_DIRIO = PT_CLASS_FDIO,
     PT_CLASS_AIO = PT_CLASS_FDIO,
+    PT_CLASS_FDLOCK = PT_CLASS_SYNC,
+    PT_CLASS_FDNAME = PT_CLASS_NAME,
     PT_CLASS_NFDS = PT_CLASS_SYNC, /* IDLE without descriptors; events say which */
 };
 

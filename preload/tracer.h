@@ -302,7 +302,13 @@ static inline int pt_fds_class(struct pt_thread *t, int fd, struct pt_pass *pass
     }
     return pt_fds_class_slow(t, fd, pass);
 }
-/* The same, and forgets the descriptor: it is about to be closed. */
+/* Says what a descriptor is that was there before us, if that has not been said yet. */
+static inline void pt_fds_know(struct pt_thread *t, int fd)
+{
+    struct pt_pass about;
+    pt_fds_class(t, fd, &about);
+}
+/* As pt_fds_class(), and forgets the descriptor: it is about to be closed. */
 int pt_fds_closing(struct pt_thread *t, int fd, struct pt_pass *pass);
 /* A file was opened: numbers the handle and fills pass->ident. */
 void pt_fds_opened(int fd, struct pt_pass *pass);

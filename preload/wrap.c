@@ -132,13 +132,23 @@ enum {
 #define FILEH(x)
 #define COPY
 #define IDENT
-#define PATH(dir, s)  length.path = pt_string_length(s);
-#define PATH2(dir, s) length.other = pt_string_length(s);
+#define PATH(dir, s)  length.path = name_length(dir, s);
+#define PATH2(dir, s) length.other = name_length(dir, s);
 #define TEXT(s)       length.other = pt_string_length(s);
 
 struct lengths {
     size_t path, other; /* a row has no more than a PATH and one other name, PATH2 or TEXT */
 };
+
+/* The directory of a name that is relative to one has to be known, also if it was there before us.
+ */
+static inline size_t name_length(int dir, const char *s)
+{
+    size_t n = pt_string_length(s);
+    if (dir != AT_FDCWD && n && *s != '/')
+        pt_fds_know(&pt_self, dir);
+    return n;
+}
 
 #define NAMES(name, params, fields)                      \
     static inline struct lengths lengths_##name params { \
@@ -269,8 +279,10 @@ static inline int64_t dir_word(int dir)
 #define ALIKE_DIRIO   ALIKE_NO
 #define ALIKE_AIO     ALIKE_NO
 #define ALIKE_SYNC    ALIKE_NO
+#define ALIKE_FDLOCK  ALIKE_NO
 #define ALIKE_IDLE    ALIKE_NO
 #define ALIKE_NAME    ALIKE_NO
+#define ALIKE_FDNAME  ALIKE_NO
 #include "common/calls.def"
 
 #include "preload/no_fields.h"
@@ -308,15 +320,17 @@ static inline int64_t dir_word(int dir)
 
 /* ---- which calls are traced: the event's class, or -1 --------------------------------------- */
 
-#define GATE_FDIO  pt_fds_class(t, fd, &pass)
-#define GATE_STDIO pt_stream_enter(t, f, &pass)
-#define GATE_DIRIO pt_fds_class(t, dirfd(dir), &pass)
-#define GATE_AIO   pt_fds_class(t, cb->aio_fildes, &pass)
-#define GATE_IO    (pt_filter_path(path, length.path) ? PT_CLASS_IO : -1)
-#define GATE_SYNC  PT_CLASS_SYNC
-#define GATE_NFDS  (n ? PT_CLASS_SYNC : PT_CLASS_IDLE)
-#define GATE_IDLE  PT_CLASS_IDLE
-#define GATE_NAME  PT_CLASS_NAME
+#define GATE_FDIO   pt_fds_class(t, fd, &pass)
+#define GATE_STDIO  pt_stream_enter(t, f, &pass)
+#define GATE_DIRIO  pt_fds_class(t, dirfd(dir), &pass)
+#define GATE_AIO    pt_fds_class(t, cb->aio_fildes, &pass)
+#define GATE_IO     (pt_filter_path(path, length.path) ? PT_CLASS_IO : -1)
+#define GATE_SYNC   PT_CLASS_SYNC
+#define GATE_FDLOCK (pt_fds_know(t, fd), PT_CLASS_SYNC)
+#define GATE_FDNAME (pt_fds_know(t, fd), PT_CLASS_NAME)
+#define GATE_NFDS   (n ? PT_CLASS_SYNC : PT_CLASS_IDLE)
+#define GATE_IDLE   PT_CLASS_IDLE
+#define GATE_NAME   PT_CLASS_NAME
 
 /* ---- the odd ones ---------------------------------------------------------------------------- */
 
@@ -464,25 +478,29 @@ static inline int64_t dir_word(int dir)
 #define AGAIN_IO(name, args)            \
     (t->poll.compared = t->poll.serial, \
      t->poll.look && t->poll.op == PT_OP_##name && !t->inner && same_##name args)
-#define AGAIN_SYNC(name, args)  1
-#define AGAIN_NFDS(name, args)  1
-#define AGAIN_FDIO(name, args)  (pass.cls == PT_CLASS_SYNC)
-#define AGAIN_STDIO(name, args) (pass.cls == PT_CLASS_SYNC)
-#define AGAIN_DIRIO(name, args) (pass.cls == PT_CLASS_SYNC)
-#define AGAIN_AIO(name, args)   (pass.cls == PT_CLASS_SYNC)
-#define AGAIN_IDLE(name, args)  0
-#define AGAIN_NAME(name, args)  0
+#define AGAIN_SYNC(name, args)   1
+#define AGAIN_FDLOCK(name, args) 1
+#define AGAIN_NFDS(name, args)   1
+#define AGAIN_FDIO(name, args)   (pass.cls == PT_CLASS_SYNC)
+#define AGAIN_STDIO(name, args)  (pass.cls == PT_CLASS_SYNC)
+#define AGAIN_DIRIO(name, args)  (pass.cls == PT_CLASS_SYNC)
+#define AGAIN_AIO(name, args)    (pass.cls == PT_CLASS_SYNC)
+#define AGAIN_IDLE(name, args)   0
+#define AGAIN_NAME(name, args)   0
+#define AGAIN_FDNAME(name, args) 0
 
 /* Has a call that failed with `err` asked in vain? */
-#define VAIN_IO    pt_look_in_vain(t, err)
-#define VAIN_SYNC  pt_ask_in_vain(t, PT_CLASS_SYNC, err)
-#define VAIN_NFDS  0
-#define VAIN_FDIO  pt_ask_in_vain(t, pass.cls, err)
-#define VAIN_STDIO pt_ask_in_vain(t, pass.cls, err)
-#define VAIN_DIRIO 0
-#define VAIN_AIO   pt_ask_in_vain(t, pass.cls, err)
-#define VAIN_IDLE  0
-#define VAIN_NAME  0
+#define VAIN_IO     pt_look_in_vain(t, err)
+#define VAIN_SYNC   pt_ask_in_vain(t, PT_CLASS_SYNC, err)
+#define VAIN_FDLOCK VAIN_SYNC
+#define VAIN_NFDS   0
+#define VAIN_FDIO   pt_ask_in_vain(t, pass.cls, err)
+#define VAIN_STDIO  pt_ask_in_vain(t, pass.cls, err)
+#define VAIN_DIRIO  0
+#define VAIN_AIO    pt_ask_in_vain(t, pass.cls, err)
+#define VAIN_IDLE   0
+#define VAIN_NAME   0
+#define VAIN_FDNAME 0
 
 /* A sleep between polls is not an event. */
 #define SLEPT_IDLE(name)                                                     \
@@ -497,11 +515,13 @@ static inline int64_t dir_word(int dir)
     }
 #define SLEPT_IO(name)
 #define SLEPT_SYNC(name)
+#define SLEPT_FDLOCK(name)
 #define SLEPT_FDIO(name)
 #define SLEPT_STDIO(name)
 #define SLEPT_DIRIO(name)
 #define SLEPT_AIO(name)
 #define SLEPT_NAME(name)
+#define SLEPT_FDNAME(name)
 
 /* ---- the wrappers ---------------------------------------------------------------------------- */
 

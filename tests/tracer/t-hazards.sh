@@ -389,6 +389,23 @@ if before='echo "some text" >in' hazard names-of-descriptors 0 "" bash -c '
     ok names-of-descriptors
 fi
 
+# Descriptors that were there before the program and are only locked, or lead to other files.
+if before='echo "some text" >in' hazard inherited 0 "" bash -c '
+    exec 6<in 7<.; flock -s 6; /usr/bin/env python3 -S -c "
+import os
+os.close(os.open(\"in\", os.O_RDONLY, dir_fd=7))
+os.fchdir(7)"'; then
+    "$ptdump" "$work/inherited.run"/*.ptrun >"$work/inherited.dump"
+    for call in 'flock(6, ' 'openat(7, "in", ' 'fchdir(7)'; do
+        grep -qF " $call" "$work/inherited.dump" || bad "inherited: no $call"
+    done
+    [ "$(grep -c 'inherited(6, ".*/inherited/in"' "$work/inherited.dump")" = 1 ] ||
+        bad 'inherited: what is locked is not known'
+    [ "$(grep -c 'inherited(7, ".*/inherited"' "$work/inherited.dump")" = 1 ] ||
+        bad 'inherited: the directory is not known, or twice'
+    ok inherited
+fi
+
 # A library is not traced, what it is copied to is.
 if hazard copy-of-untraced 0 "" "$more_hazards" copies; then
     expect copy-of-untraced 1 ' splice_to\(4, 3, 300, -1\) = 300$'
