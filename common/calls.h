@@ -16,6 +16,7 @@ enum pt_class {
     /* where a row's descriptor is; the same class otherwise */
     PT_CLASS_STDIO = PT_CLASS_FDIO,
     PT_CLASS_STDPUT = PT_CLASS_FDIO,
+    PT_CLASS_STDLINE = PT_CLASS_FDIO,
     PT_CLASS_CHARIN = PT_CLASS_FDIO,
     PT_CLASS_CHAROUT = PT_CLASS_FDIO,
     PT_CLASS_STDOUT = PT_CLASS_FDIO,

@@ -28,13 +28,13 @@
 #include "common/trace.h"
 
 #define PT_MEMORY_MAGIC   0x50545348u /* PTSH */
-#define PT_MEMORY_VERSION 9
+#define PT_MEMORY_VERSION 10
 #define PT_PROGRAMS_SIZE  12288 /* bytes */
 #define PT_MAX_SLOTS      4096  /* threads at a time on one host */
 #define PT_MAX_RANKS      1024  /* on one host; a power of two */
 #define PT_PAGE           4096
 #define PT_KNOWN_PROGRAMS 64
-#define PT_MAX_COMING     64    /* processes between their creation and their first call */
+#define PT_MAX_COMING     64 /* processes between their creation and their first call */
 
 /* ---- records --------------------------------------------------------------- */
 
@@ -72,8 +72,9 @@ struct pt_rec {
 };
 
 /*
- * The short form, for the many: rows with the fields FD and LEN, where all bytes went through.
- * It is told by PT_SHORT in the place of the words.
+ * The short form, for the many: rows with the fields FD and LEN.  It is told by PT_SHORT in the
+ * place of the words.  Where less went through than was asked for, the op says so by PT_PART, and
+ * `len` is both: PT_PARTS.
  */
 struct pt_short {
     uint16_t op;
@@ -82,6 +83,12 @@ struct pt_short {
     uint32_t file;  /* PT_SHORT_FILE */
     uint32_t len;
 };
+
+#define PT_PART               0x4000u
+#define PT_PART_MAX           0xffffu
+#define PT_PARTS(asked, went) ((uint32_t)(asked) << 16 | (uint32_t)(went))
+#define PT_PART_ASKED(len)    ((len) >> 16)
+#define PT_PART_WENT(len)     ((len)&PT_PART_MAX)
 
 #define PT_SHORT                0x8000u
 #define PT_SHORT_MAX_FD         (1u << 12)
@@ -257,8 +264,8 @@ struct pt_memory {
 
     /* written by everybody; no more pages lie between what each process touches than need be */
     _Alignas(64) struct pt_bell bell;
-    _Atomic uint32_t arrivals;         /* greetings so far */
-    _Atomic uint32_t untraced_threads; /* threads that found no slot */
+    _Atomic uint32_t arrivals;                          /* greetings so far */
+    _Atomic uint32_t untraced_threads;                  /* threads that found no slot */
     _Atomic uint64_t known_programs[PT_KNOWN_PROGRAMS]; /* see exec.c */
     _Atomic uint64_t coming[PT_MAX_COMING];             /* numbers of processes: lineage.c */
     struct pt_rank_entry ranks[PT_MAX_RANKS];

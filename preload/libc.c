@@ -33,6 +33,7 @@ void *PT_OWN(memmove)(void *to, const void *from, size_t n);
 void *PT_OWN(memset)(void *at, int byte, size_t n);
 int PT_OWN(memcmp)(const void *a, const void *b, size_t n);
 void *PT_OWN(memmem)(const void *in, size_t n, const void *what, size_t len);
+void *PT_OWN(memchr)(const void *in, int byte, size_t n);
 size_t PT_OWN(strlen)(const char *s);
 size_t PT_OWN(strnlen)(const char *s, size_t most);
 int PT_OWN(strcmp)(const char *a, const char *b);
@@ -143,18 +144,31 @@ static inline uint64_t zeroes(uint64_t word)
     return (word - ONES) & ~word & HIGHS;
 }
 
-NO_CALLS size_t PT_OWN(strnlen)(const char *s, size_t most)
+/* Where the first byte is that is 0 in `s` with `mask` laid over each of its words, or `most`. */
+static inline size_t first_zero(const char *s, uint64_t mask, size_t most)
 {
     typedef uint64_t __attribute__((may_alias)) word;
     unsigned before = (uintptr_t)s % sizeof(word); /* little-endian: the lowest bytes */
     const word *at = (const word *)(uintptr_t)(s - before);
     if (!most)
         return 0;
-    uint64_t found = zeroes(*at | ((UINT64_C(1) << 8 * before) - 1));
+    uint64_t found = zeroes((*at ^ mask) | ((UINT64_C(1) << 8 * before) - 1));
     while (!found && (size_t)((const char *)(at + 1) - s) < most)
-        found = zeroes(*++at);
+        found = zeroes(*++at ^ mask);
     size_t n = (size_t)((const char *)at - s) + (found ? (size_t)__builtin_ctzll(found) / 8 : 8);
     return n < most ? n : most;
+}
+
+NO_CALLS size_t PT_OWN(strnlen)(const char *s, size_t most)
+{
+    return first_zero(s, 0, most);
+}
+
+NO_CALLS void *PT_OWN(memchr)(const void *in, int byte, size_t n)
+{
+    const char *s = in;
+    size_t at = first_zero(s, (unsigned char)byte * ONES, n);
+    return at < n ? (void *)(uintptr_t)(s + at) : NULL;
 }
 
 size_t PT_OWN(strlen)(const char *s)

@@ -313,15 +313,21 @@ void pt_pass_close_shared(struct pt_thread *t, const struct pt_pass *pass, const
     (pt_is_frequent(op) ? pt_pass_close_here(t, pass, w) : pt_pass_close_shared(t, pass, w))
 
 /*
- * Writes the short form of a record, of a call that began at `begin` and moved all of `len`
- * bytes; 0 if it has to have the long one.
+ * Writes the short form of a record, of a call that began at `begin` and moved so many of the
+ * bytes that it was asked for; 0 if it has to have the long one.
  */
-PT_INLINE int pt_put_short(struct pt_thread *t, uint16_t op, int64_t fd_word, int64_t len,
-                           uint64_t begin, uint64_t dur)
+PT_INLINE int pt_put_short(struct pt_thread *t, uint16_t op, int64_t fd_word, int64_t asked,
+                           int64_t moved, uint64_t begin, uint64_t dur)
 {
-    uint64_t told = t->told;
+    uint64_t told = t->told, len = (uint64_t)moved;
     uint32_t fd = (uint32_t)fd_word, handle = (uint32_t)((uint64_t)fd_word >> 32);
-    if (dur >= PT_SHORT || begin - told > PT_SHORT_GAP || (uint64_t)len > UINT32_MAX ||
+    if (moved != asked) {
+        if ((uint64_t)asked > PT_PART_MAX || (uint64_t)moved > PT_PART_MAX)
+            return 0;
+        op |= PT_PART;
+        len = PT_PARTS(asked, moved);
+    }
+    if (dur >= PT_SHORT || begin - told > PT_SHORT_GAP || len > UINT32_MAX ||
         fd >= PT_SHORT_MAX_FD || handle >= PT_SHORT_MAX_HANDLE || t->lost || t->inner)
         return 0;
     struct pt_rec *place = pt_reserve(t, sizeof(struct pt_short) / sizeof(uint64_t));

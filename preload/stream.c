@@ -49,7 +49,7 @@ static void record_inlined(struct pt_thread *t, const FILE *f, int64_t n)
     pass.cls = (enum pt_class)cls;
     if (cls == PT_CLASS_IO && !pt_pass_clock(t, &pass)) {
         t->end = pass.begin;
-        if (pt_put_short(t, op, pass.fd, n, pass.begin, 0)) {
+        if (pt_put_short(t, op, pass.fd, n, n, pass.begin, 0)) {
             pt_pass_done(t, &pass);
             return;
         }
@@ -161,11 +161,11 @@ void pt_stream_end(const FILE *f, struct pt_pass *pass, uint16_t op, int64_t ret
 {
     struct pt_thread *t = &pt_self;
     int no_time = leave_buffer(t, f, ret);
-    if (PT_LIKELY(shape == PT_SHAPE_FD_LEN && ret == fields[1] && !err && !pass->flags &&
+    if (PT_LIKELY(shape == PT_SHAPE_FD_LEN && ret >= 0 && !err && !pass->flags &&
                   pass->cls == PT_CLASS_IO)) {
         uint64_t now = no_time ? pass->begin : pt_now(), dur = now - pass->begin;
         t->end = now;
-        if (PT_LIKELY(pt_put_short(t, op, fields[0], ret, pass->begin, dur))) {
+        if (PT_LIKELY(pt_put_short(t, op, fields[0], fields[1], ret, pass->begin, dur))) {
             t->short_time += dur;
             pt_pass_done(t, pass);
             return;
@@ -174,73 +174,120 @@ void pt_stream_end(const FILE *f, struct pt_pass *pass, uint16_t op, int64_t ret
     pass_end(t, pass, op, ret, err, PT_SHAPE_WORDS(shape), fields);
 }
 
-/*
- * Will so many bytes only go into the buffer of a stream that this thread alone uses?  Not if the
- * program wants each line to leave it, or writes wide characters, which libc finds out itself.
- */
-static inline int takes_few(const struct pt_thread *t, const FILE *f,
-                            const struct pt_stream_note *note, int64_t n)
+/* May a call on the stream that only moves a few bytes in its buffer go the short way? */
+static inline int may_be_short(const struct pt_thread *t, const FILE *f,
+                               const struct pt_stream_note *note)
 {
-    const int flags = PT_IO_PUTTING | PT_IO_LINES | PT_IO_UNBUFFERED;
-    return n > 0 && n <= A_FEW_BYTES && note && (f->_flags & flags) == PT_IO_PUTTING &&
-           f->_mode < 0 && f->_IO_write_end - f->_IO_write_ptr >= n &&
-           pt_stream_is_mine(t, f, note) && note->mark && t->state == PT_THREAD_READY &&
-           !t->below_mpi && !t->inner && !t->polls && !pt_vforked &&
+    return note && f->_mode < 0 && pt_stream_is_mine(t, f, note) && note->mark &&
+           t->state == PT_THREAD_READY && !t->below_mpi && !t->inner && !t->polls && !pt_vforked &&
            atomic_load_explicit(&t->ring->io_done, memory_order_relaxed) + 2 <= t->hold_next;
 }
 
 /* A short record at this time; 1: there it is. */
-static inline int put_few(struct pt_thread *t, uint16_t op, int64_t fd_word, int64_t n)
+static inline int put_few(struct pt_thread *t, uint16_t op, int64_t fd_word, int64_t asked,
+                          int64_t n)
 {
-    if (!pt_put_short(t, op, fd_word, n, t->end, 0))
+    if (!pt_put_short(t, op, fd_word, asked, n, t->end, 0))
         return 0;
     pt_count(&t->ring->io_done);
     pt_count(&t->ring->events);
     return 1;
 }
 
+/* The bytes that inlined calls have moved since the last call, up to `place`. */
+static inline int64_t inlined_upto(const FILE *f, const char *mark, const char *place)
+{
+    const char *base = f->_flags & PT_IO_PUTTING ? f->_IO_write_base : f->_IO_read_base;
+    return PT_LIKELY(mark >= base && mark <= place) ? place - mark : 0; /* else of another buffer */
+}
+
 /*
- * They have been put there.  What has come through inlined calls before is an event before that.
+ * So many of the bytes that were asked for have been moved.  What has come through inlined calls
+ * before is an event before that.
  */
 static inline void record_few(struct pt_thread *t, FILE *f, struct pt_stream_note *note,
-                              uint16_t op, int64_t n, uint64_t begin)
+                              uint16_t op, int64_t asked, int64_t n, uint64_t begin)
 {
     struct pt_pass pass;
     uint64_t gap = begin - t->end;
-    int64_t inlined = f->_IO_write_ptr - n - note->mark;
-    if (PT_UNLIKELY(note->mark < f->_IO_write_base || inlined < 0)) /* of another buffer */
-        inlined = 0;
+    int putting = f->_flags & PT_IO_PUTTING;
+    const char *place = pt_stream_place(f);
+    int64_t inlined = inlined_upto(f, note->mark, place - n);
     int cls = pt_fds_class(t, pt_stream_fd(f), &pass);
-    note->mark = f->_IO_write_ptr;
+    note->mark = place;
     if (PT_LIKELY(gap <= pt_ticks.long_gap && cls == PT_CLASS_IO)) {
         t->short_time += gap;
         t->end = begin;
-        if (PT_LIKELY(pt_put_tiny(t, op, pass.fd, n, inlined, begin))) {
+        if (putting && PT_LIKELY(pt_put_tiny(t, op, pass.fd, n, inlined, begin))) {
             pt_count_more(&t->ring->io_done, 1 + !!inlined);
             pt_count_more(&t->ring->events, 1 + !!inlined);
             return;
         }
-        if (inlined && put_few(t, PT_OP_putc_unlocked, pass.fd, inlined))
+        uint16_t inlined_op = putting ? PT_OP_putc_unlocked : PT_OP_getc_unlocked;
+        if (inlined && put_few(t, inlined_op, pass.fd, inlined, inlined))
             inlined = 0;
-        if (!inlined && put_few(t, op, pass.fd, n))
+        if (!inlined && put_few(t, op, pass.fd, asked, n))
             return;
     }
     if (inlined)
         record_inlined(t, f, inlined);
     if (pass_begin(t, &pass, cls, op))
-        pass_end(t, &pass, op, n, 0, FIELDS(pass.fd, n));
+        pass_end(t, &pass, op, n, 0, FIELDS(pass.fd, asked));
+}
+
+/*
+ * Not if the program wants each line to leave the buffer.  libc finds out itself when wide
+ * characters are written.
+ */
+static inline int takes_few(const FILE *f, int64_t n)
+{
+    const int flags = PT_IO_PUTTING | PT_IO_LINES | PT_IO_UNBUFFERED;
+    return n > 0 && n <= A_FEW_BYTES && (f->_flags & flags) == PT_IO_PUTTING &&
+           f->_IO_write_end - f->_IO_write_ptr >= n;
 }
 
 int pt_stream_put(FILE *f, uint16_t op, const void *bytes, int64_t n)
 {
     struct pt_thread *t = &pt_self;
     struct pt_stream_note *note = pt_stream_note_of(pt_stream_fd(f));
-    if (!takes_few(t, f, note, n))
+    if (!takes_few(f, n) || !may_be_short(t, f, note))
         return 0;
     uint64_t begin = pt_now();
     memcpy(f->_IO_write_ptr, bytes, (size_t)n);
     f->_IO_write_ptr += n;
-    record_few(t, f, note, op, n, begin);
+    record_few(t, f, note, op, n, n, begin);
+    return 1;
+}
+
+/* How many bytes of a line, of at most that many, are in the buffer up to where it ends; or 0. */
+static inline int64_t line_in_buffer(const FILE *f, int64_t most)
+{
+    if (f->_flags & (PT_IO_PUTTING | PT_IO_UNBUFFERED | PT_IO_BACKUP))
+        return 0;
+    const char *from = f->_IO_read_ptr;
+    int64_t have = f->_IO_read_end - from;
+    if (have > A_FEW_BYTES)
+        have = A_FEW_BYTES;
+    if (most <= 0 || have <= 0)
+        return 0;
+    const char *end = memchr(from, '\n', (size_t)(have < most ? have : most));
+    return end ? end + 1 - from : most <= have ? most : 0;
+}
+
+int pt_stream_line(FILE *f, uint16_t op, char *s, int64_t n)
+{
+    struct pt_thread *t = &pt_self;
+    struct pt_stream_note *note = pt_stream_note_of(pt_stream_fd(f));
+    if (!may_be_short(t, f, note))
+        return 0;
+    uint64_t begin = pt_now();
+    int64_t have = line_in_buffer(f, n - 1);
+    if (!have)
+        return 0;
+    memcpy(s, f->_IO_read_ptr, (size_t)have);
+    s[have] = 0;
+    f->_IO_read_ptr += have;
+    record_few(t, f, note, op, n, have, begin);
     return 1;
 }
 

@@ -31,6 +31,7 @@ enum { PT_STREAM_SHARED = 1 };
 
 /* Flags that libc's header does not name. */
 #define PT_IO_UNBUFFERED 0x0002
+#define PT_IO_BACKUP     0x0100 /* reads what was given back by ungetc */
 #define PT_IO_LINES      0x0200
 #define PT_IO_PUTTING    0x0800
 #define PT_IO_OF_FILE    0x2000
@@ -127,6 +128,9 @@ void pt_stream_end(const FILE *f, struct pt_pass *pass, uint16_t op, int64_t ret
  * lock. 0: the call has to go the long way.
  */
 int pt_stream_put(FILE *f, uint16_t op, const void *bytes, int64_t n);
+
+/* The same for the rest of a line, or n - 1 bytes of it, if they are in the buffer. */
+int pt_stream_line(FILE *f, uint16_t op, char *s, int64_t n);
 
 /* libc's own sign that there is but one thread. */
 #define PT_IO_NEEDS_LOCK 0x80 /* in _flags2 */

@@ -213,6 +213,7 @@ static inline unsigned text_words(struct lengths length)
     }
 #define LENGTH_NO(name, params, fields)
 #define LENGTH_STDIO                                              LENGTH_NO
+#define LENGTH_STDLINE                                            LENGTH_NO
 #define LENGTH_CHARIN                                             LENGTH_NO
 #define LENGTH_CHAROUT                                            LENGTH_NO
 #define LENGTH_STDOUT                                             LENGTH_NO
@@ -274,6 +275,7 @@ static inline int64_t dir_word(int dir)
 #define ALIKE_CHARIN  ALIKE_NO
 #define ALIKE_CHAROUT ALIKE_NO
 #define ALIKE_STDPUT  ALIKE_NO
+#define ALIKE_STDLINE ALIKE_NO
 #define ALIKE_STDOUT  ALIKE_NO
 #define ALIKE_STDIN   ALIKE_NO
 #define ALIKE_DIRIO   ALIKE_NO
@@ -641,12 +643,21 @@ static PT_FAR void *profiled[PT_NOPS]; /* of MPI: those called PMPI_ */
 #define PUT_fwrite_unlocked(name, len) PUT_FEW(name, buf, len, n, 0)
 #define PUT_fputs(name, len)           PUT_FEW(name, s, len, 1, pt_stream_needs_lock(f))
 #define PUT_fputs_unlocked(name, len)  PUT_FEW(name, s, len, 1, 0)
-#define PUT_FEW(name, bytes, len, whole, locked)                                      \
-    static PT_NEAR enum pt_whose whose;                                               \
-    if (PT_UNLIKELY(!whose))                                                          \
-        whose = pt_real_whose(#name);                                                 \
-    if (whose == PT_LIBCS && !(locked) && pt_stream_put(f, PT_OP_##name, bytes, len)) \
-        return whole;
+#define PUT_FEW(name, bytes, len, whole, locked) \
+    SHORT_WAY(name, !(locked) && pt_stream_put(f, PT_OP_##name, bytes, len), whole)
+#define RES_STDLINE(name, cls, rtype, params, args, result, fields) \
+    STREAM_WRAPPER_BODY(name, rtype, params, args, result, fields, f, LINE_##name(name))
+#define LINE_fgets(name)                GET_LINE(name, pt_stream_needs_lock(f))
+#define LINE_fgets_unlocked(name)       GET_LINE(name, 0)
+#define LINE___fgets_chk(name)          GET_LINE(name, (size_t)n > size || pt_stream_needs_lock(f))
+#define LINE___fgets_unlocked_chk(name) GET_LINE(name, (size_t)n > size)
+#define GET_LINE(name, no)              SHORT_WAY(name, !(no) && pt_stream_line(f, PT_OP_##name, s, n), s)
+#define SHORT_WAY(name, taken, returned) \
+    static PT_NEAR enum pt_whose whose;  \
+    if (PT_UNLIKELY(!whose))             \
+        whose = pt_real_whose(#name);    \
+    if (whose == PT_LIBCS && (taken))    \
+        return returned;
 #define RES_STDOUT(name, cls, rtype, params, args, result, fields) \
     STREAM_WRAPPER(name, rtype, params, args, result, fields, stdout, 0)
 #define RES_STDIN(name, cls, rtype, params, args, result, fields) \

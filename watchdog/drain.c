@@ -170,14 +170,17 @@ static int decode(const struct wd_clock *clock, const uint64_t *rec, unsigned wo
     return 0;
 }
 
+_Static_assert(PT_NOPS <= PT_PART, "an op has no bits of what it is marked with");
+
 /* The same for a short record, that began at `begin`, ticks. */
 static int decode_short(const struct wd_clock *clock, const struct pt_short *rec, uint64_t begin,
                         struct pt_event *ev)
 {
-    const struct pt_call_info *call = rec->op < PT_NOPS ? &pt_calls[rec->op] : NULL;
+    uint16_t op = rec->op & (uint16_t)~PT_PART;
+    const struct pt_call_info *call = op < PT_NOPS ? &pt_calls[op] : NULL;
     if (!call || call->nfields != 2 || call->fields[0] != PT_F_FD || call->fields[1] != PT_F_LEN)
         return -1;
-    ev->op = rec->op;
+    ev->op = op;
     ev->err = 0;
     ev->flags = 0;
     ev->cpu = ev->hold = ev->polls = ev->waited = 0;
@@ -185,7 +188,8 @@ static int decode_short(const struct wd_clock *clock, const struct pt_short *rec
     ev->begin = wd_clock_time(clock, begin);
     ev->dur = ev->busy = wd_clock_span(clock, rec->dur & ~PT_SHORT);
     ev->field[PT_F_FD] = PT_SHORT_WORD(rec->file);
-    ev->field[PT_F_LEN] = ev->ret = rec->len;
+    ev->field[PT_F_LEN] = rec->op & PT_PART ? PT_PART_ASKED(rec->len) : rec->len;
+    ev->ret = rec->op & PT_PART ? PT_PART_WENT(rec->len) : rec->len;
     return 0;
 }
 

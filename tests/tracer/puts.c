@@ -1,6 +1,7 @@
 /*
- * A few bytes at a time into streams, in every way in which that is more than to copy them into a
- * buffer.  Prints what it sees, which is the same with the tracer; t-puts.sh counts the events.
+ * A few bytes at a time into streams, and lines out of them, in every way in which that is more
+ * than to copy them to or from a buffer.  Prints what it sees, which is the same with the tracer;
+ * t-puts.sh counts the events.
  */
 #include "config.h"
 
@@ -118,6 +119,82 @@ static int memory(void)
     return 0;
 }
 
+char *__fgets_chk(char *s, size_t size, int n, FILE *f);
+char *__fgets_unlocked_chk(char *s, size_t size, int n, FILE *f);
+
+/* Gets a line, or what there is room for, in one of four ways; a sum of all that was in its way. */
+static unsigned long get(FILE *f, int how, int room, char **got)
+{
+    static char buf[600];
+    unsigned long sum = 0;
+    memset(buf, '~', sizeof(buf)); /* nothing behind the line may be written to */
+    switch (how % 4) {
+    case 0:
+        *got = fgets(buf, room, f);
+        break;
+    case 1:
+        *got = fgets_unlocked(buf, room, f);
+        break;
+    case 2:
+        *got = __fgets_chk(buf, sizeof(buf), room, f);
+        break;
+    default:
+        *got = __fgets_unlocked_chk(buf, sizeof(buf), room, f);
+    }
+    for (size_t i = 0; i < sizeof(buf); i++)
+        sum = sum * 31 + (unsigned char)buf[i];
+    return sum;
+}
+
+static unsigned long get_all(FILE *f, int between)
+{
+    unsigned long sum = 0;
+    char *got;
+    for (int i = 0; !feof(f); i++) {
+        sum = sum * 31 + get(f, i, i % 3 ? 500 : 1 + i % 270, &got);
+        sum = sum * 31 + (got != NULL);
+        if (between && i % 5 == 0)
+            sum += (unsigned char)getc_unlocked(f);
+        if (between && i % 7 == 0)
+            ungetc('u', f);
+        if (between && i % 11 == 0)
+            sum += (unsigned long)ftell(f);
+    }
+    return sum;
+}
+
+/* Lines of all lengths, at first without zeroes in them; the last one has no end. */
+static int gets_(void)
+{
+    FILE *f = start("gets");
+    for (size_t i = 0; i < 1200; i++) {
+        fwrite(letters, 1, i * 7 % 311, f);
+        fputs(i < 1199 ? "\n" : "", f);
+    }
+    fclose(f);
+    f = fopen("gets", "r");
+    printf("all %lu\n", get_all(f, 0));
+    fclose(f);
+    letters[100] = 0;
+    f = fopen("zeroes", "w");
+    for (size_t i = 0; i < 300; i++)
+        fprintf(f, "%.*s%c%s\n", (int)i, letters, i % 3 ? 0 : 'x', letters);
+    fclose(f);
+    f = fopen("zeroes", "r+");
+    printf("zeroes %lu\n", get_all(f, 0));
+    rewind(f);
+    printf("others between %lu\n", get_all(f, 1));
+    fseek(f, 5, SEEK_SET);
+    fputs("written\n", f);
+    fseek(f, 0, SEEK_SET);
+    printf("both %lu\n", get_all(f, 0));
+    rewind(f);
+    setvbuf(f, NULL, _IONBF, 0);
+    printf("without a buffer %lu\n", get_all(f, 1));
+    fclose(f);
+    return 0;
+}
+
 enum { THREADS = 4, LINES = 20000 };
 
 static FILE *shared;
@@ -214,8 +291,8 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         int (*run)(void);
-    } ways[] = {{"sizes", sizes},   {"lines", lines},     {"wide", wide},
-                {"memory", memory}, {"threads", threads}, {"second", second}};
+    } ways[] = {{"sizes", sizes},     {"lines", lines},   {"wide", wide}, {"memory", memory},
+                {"threads", threads}, {"second", second}, {"gets", gets_}};
     for (size_t i = 0; i < sizeof(letters); i++)
         letters[i] = (char)('a' + i % 26);
     for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A few bytes into a stream's buffer: the tracer puts them there itself where libc would do no
-# more.  Nothing that the program, its file or another library sees may be different.
+# A few bytes into a stream's buffer, a line out of it: the tracer moves them itself where libc would
+# do no more.  Nothing that the program, its file or another library sees may be different.
 set -u
 watchd=$top_builddir/watchdog/ptwatchd
 tracer=$top_builddir/preload/libparatrace.so
@@ -57,6 +57,22 @@ same memory memory && {
     count memory 2 ' read\(0, 1\) = 1 '
     count memory 1 ' inherited\(0, '
     note ok memory
+}
+same gets gets && {
+    # Of the first file: each byte once, whoever has moved it, and what was asked for.
+    awk '/ fopen\("gets", 0, / { on = 1 }
+        on && / fclose\(/ { exit }
+        on && / (__)?fgets(_unlocked)?(_chk)?\(/ {
+            calls++
+            bytes += $(NF - 1)
+            if ($0 ~ /, 500\) = /) big++
+        }
+        END { print calls, bytes, big }' <(sed 's/ cpu=.*//' "$work/gets.txt") >"$work/gets.sums"
+    size=$(wc -c <"$work/gets/gets")
+    read -r calls bytes big <"$work/gets.sums"
+    [ "$bytes" = "$size" ] || bad "gets: $bytes bytes in $calls calls, not $size"
+    ((big == calls - (calls + 2) / 3)) || bad "gets: $big of $calls calls asked for 500 bytes"
+    note ok gets
 }
 same threads threads && {
     count threads 40000 ' fwrite\(3, 7\) = 7 '

@@ -111,6 +111,8 @@ START_TEST(searches)
         memcpy(part, make_text(5), 5);
         part[rand() % 5] = part[5] = 0;
         char *s = make_string(n);
+        size_t most = (size_t)rand() % (n + 2); /* its end is one to find, too */
+        ck_assert_ptr_eq(own_memchr(s, part[0], most), memchr(s, part[0], most));
         ck_assert_ptr_eq(own_strchr(s, part[0]), strchr(s, part[0]));
         ck_assert_ptr_eq(own_strrchr(s, part[0]), strrchr(s, part[0]));
         ck_assert_ptr_eq(own_strstr(s, part), strstr(s, part));
