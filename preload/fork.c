@@ -58,8 +58,7 @@ void pt_forked(void)
         pt_thread_begin(t);
 }
 
-/* ---- with libc's handlers
- * ---------------------------------------------------------------------- */
+/* ---- with libc's handlers -------------------------------------------------------------------- */
 
 int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void),
                       void *library);
@@ -90,8 +89,7 @@ PT_EXPORT int __register_atfork(void (*prepare)(void), void (*parent)(void), voi
     return REAL(__register_atfork)(prepare, parent, child, library);
 }
 
-/* ---- without libc's handlers
- * ---------------------------------------------------------------------- */
+/* ---- without libc's handlers ----------------------------------------------------------------- */
 
 DECLARE(_Fork);
 
@@ -156,8 +154,7 @@ PT_EXPORT int clone(int (*call)(void *), void *stack, int flags, void *arg, ...)
 
 PT_EXPORT __typeof__(clone) __clone __attribute__((alias("clone")));
 
-/* ---- popen: libc does not tell the child's id
- * ------------------------------------------------------ */
+/* ---- popen: libc does not tell the child's id ------------------------------------------------ */
 
 DECLARE(popen);
 

@@ -245,8 +245,7 @@ void wd_referee_hear(struct wd_referee *r, int host, uint16_t type, const void *
         hear_gone(r, host, &node);
 }
 
-/* ---- hosts
- * ------------------------------------------------------------------------------------------ */
+/* ---- hosts ----------------------------------------------------------------------------------- */
 
 void wd_referee_open(struct wd_referee *r)
 {

@@ -164,8 +164,7 @@ static int tree(const char *root)
     return 0;
 }
 
-/* ---- more than have a place in the tree
- * ----------------------------------------------------------- */
+/* ---- more than have a place in the tree ------------------------------------------------------ */
 
 static int many(void)
 {
@@ -180,8 +179,7 @@ static int many(void)
     return 0;
 }
 
-/* ---- other ids than the watchdog sees
- * -------------------------------------------------------------- */
+/* ---- other ids than the watchdog sees -------------------------------------------------------- */
 
 static int namespace(void)
 {

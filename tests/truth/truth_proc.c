@@ -325,8 +325,7 @@ static void late(struct truth_node *n)
         truth_write(n);
 }
 
-/* ---- asleep, but waiting for nobody
- * -------------------------------------------------------------- */
+/* ---- asleep, but waiting for nobody ---------------------------------------------------------- */
 
 static void nap(struct truth_node *n)
 {
@@ -350,8 +349,7 @@ static void select_nap(struct truth_node *n)
     }
 }
 
-/* ---- other ways to wait
- * --------------------------------------------------------------------------- */
+/* ---- other ways to wait ---------------------------------------------------------------------- */
 
 /* Each side waits in open() until the other has come; that is an I/O in which one waits. */
 static void fifo(struct truth_node *n)
@@ -404,8 +402,7 @@ static void none(struct truth_node *n)
         truth_write(n);
 }
 
-/* ---- the program
- * ---------------------------------------------------------------------------------- */
+/* ---- the program ----------------------------------------------------------------------------- */
 
 static const struct truth_scenario scenarios[] = {
     {"pipes", 5, pipes},
