@@ -167,9 +167,11 @@ static void between_begin(struct between *b, uint16_t op, int fd, int fd2)
     struct pt_pass to = {0};
     int cls = -1, cls2 = -1;
     *b = (struct between){.op = op};
-    if (pt_thread_traced(t) && (cls = pt_fds_class(t, fd, &b->pass)) != PT_CLASS_IO)
+    if (pt_thread_traced(t)) {
+        cls = pt_fds_class(t, fd, &b->pass);
         cls2 = pt_fds_class(t, fd2, &to);
-    b->writes = cls2 == PT_CLASS_IO;
+    }
+    b->writes = cls != PT_CLASS_IO && cls2 == PT_CLASS_IO;
     if (b->writes) {
         b->op = PT_OP_splice_to;
         b->pass.fd = to.fd;

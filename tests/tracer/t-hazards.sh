@@ -389,20 +389,24 @@ if before='echo "some text" >in' hazard names-of-descriptors 0 "" bash -c '
     ok names-of-descriptors
 fi
 
-# Descriptors that were there before the program and are only locked, or lead to other files.
+# Descriptors that were there before the program and are only locked, or lead to other files, or
+# take what another has.
 if before='echo "some text" >in' hazard inherited 0 "" bash -c '
-    exec 6<in 7<.; flock -s 6; /usr/bin/env python3 -S -c "
+    exec 6<in 7<. 8>out; flock -s 6; /usr/bin/env python3 -S -c "
 import os
-os.close(os.open(\"in\", os.O_RDONLY, dir_fd=7))
+fd = os.open(\"in\", os.O_RDONLY, dir_fd=7)
+os.sendfile(8, fd, 0, 4)
 os.fchdir(7)"'; then
     "$ptdump" "$work/inherited.run"/*.ptrun >"$work/inherited.dump"
-    for call in 'flock(6, ' 'openat(7, "in", ' 'fchdir(7)'; do
+    for call in 'flock(6, ' 'openat(7, "in", ' 'fchdir(7)' 'sendfile(3, 8, 4, 0) = 4'; do
         grep -qF " $call" "$work/inherited.dump" || bad "inherited: no $call"
     done
     [ "$(grep -c 'inherited(6, ".*/inherited/in"' "$work/inherited.dump")" = 1 ] ||
         bad 'inherited: what is locked is not known'
     [ "$(grep -c 'inherited(7, ".*/inherited"' "$work/inherited.dump")" = 1 ] ||
         bad 'inherited: the directory is not known, or twice'
+    [ "$(grep -c 'inherited(8, ".*/inherited/out"' "$work/inherited.dump")" = 1 ] ||
+        bad 'inherited: what is written to is not known'
     ok inherited
 fi
 
