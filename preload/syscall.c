@@ -70,8 +70,11 @@ static long open_how(const long *a)
     int dir = (int)a[0];
     const char *path = (const char *)a[1];
     const struct open_how nothing = {0}, *how = (const struct open_how *)a[2];
-    int traced = pt_thread_traced(t) && (size_t)a[3] >= OPEN_HOW_LEAST &&
-                 pass_begin(t, &pass, pt_class_of_name(path), PT_OP_openat2);
+    int traced = pt_thread_traced(t) && (size_t)a[3] >= OPEN_HOW_LEAST;
+    if (traced) {
+        pt_fds_know_dir(t, dir, path, pt_string_length(path));
+        traced = pass_begin(t, &pass, pt_class_of_name(path), PT_OP_openat2);
+    }
     long ret = pt_sys6(SYS_openat2, a[0], a[1], a[2], a[3], 0, 0);
     if (traced) {
         if (ret >= 0)

@@ -6,6 +6,7 @@
 #ifndef PT_TRACER_H
 #define PT_TRACER_H
 
+#include <fcntl.h>
 #include <stdint.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -307,6 +308,13 @@ static inline void pt_fds_know(struct pt_thread *t, int fd)
 {
     struct pt_pass about;
     pt_fds_class(t, fd, &about);
+}
+/* The same of a directory that a name of that length is relative to; without a name it is the file
+ * itself. */
+static inline void pt_fds_know_dir(struct pt_thread *t, int dir, const char *path, size_t n)
+{
+    if (dir != AT_FDCWD && (!n || *path != '/'))
+        pt_fds_know(t, dir);
 }
 /* As pt_fds_class(), and forgets the descriptor: it is about to be closed. */
 int pt_fds_closing(struct pt_thread *t, int fd, struct pt_pass *pass);

@@ -140,13 +140,11 @@ struct lengths {
     size_t path, other; /* a row has no more than a PATH and one other name, PATH2 or TEXT */
 };
 
-/* The directory of a name that is relative to one has to be known, also if it was there before us.
- */
+/* How long it is; and what it is relative to will be known. */
 static inline size_t name_length(int dir, const char *s)
 {
     size_t n = pt_string_length(s);
-    if (dir != AT_FDCWD && n && *s != '/')
-        pt_fds_know(&pt_self, dir);
+    pt_fds_know_dir(&pt_self, dir, s, n);
     return n;
 }
 

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/filter.h>
+#include <linux/openat2.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
 #include <signal.h>
@@ -16,8 +17,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/sendfile.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
@@ -189,6 +192,19 @@ static int hazard_copies(void)
            sendfile(fd, from, NULL, 100) != 100;
 }
 
+/* ---- descriptors that were there before ------------------------------------------------------- */
+
+/* Each is used in another way than to read or write: 6 and 9 are "in", 5, 7 and 10 its directory. */
+static int hazard_inherited(void)
+{
+    struct open_how how = {.flags = O_RDONLY};
+    struct stat st;
+    int fd = openat(7, "in", O_RDONLY);
+    return flock(6, LOCK_SH) || sendfile(8, fd, NULL, 4) != 4 ||
+           fstatat(9, "", &st, AT_EMPTY_PATH) || !S_ISREG(st.st_mode) ||
+           syscall(SYS_openat2, 10, "in", &how, sizeof(how)) < 0 || fchdir(5);
+}
+
 /* ---- a sandbox ---------------------------------------------------------------------------- */
 
 /* After a while of work, and in many events, a tracer wants to ask the kernel for something. */
@@ -257,6 +273,7 @@ int main(int argc, char **argv)
         {"timer", hazard_timer},
         {"last", hazard_last},
         {"copies", hazard_copies},
+        {"inherited", hazard_inherited},
         {"strict", hazard_strict},
         {"filter", hazard_filter},
         {"in-handler", hazard_in_handler},

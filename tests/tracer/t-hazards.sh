@@ -389,24 +389,19 @@ if before='echo "some text" >in' hazard names-of-descriptors 0 "" bash -c '
     ok names-of-descriptors
 fi
 
-# Descriptors that were there before the program and are only locked, or lead to other files, or
-# take what another has.
-if before='echo "some text" >in' hazard inherited 0 "" bash -c '
-    exec 6<in 7<. 8>out; flock -s 6; /usr/bin/env python3 -S -c "
-import os
-fd = os.open(\"in\", os.O_RDONLY, dir_fd=7)
-os.sendfile(8, fd, 0, 4)
-os.fchdir(7)"'; then
+# Descriptors that were there before the program, used in other ways than to read or write.
+if before='echo "some text" >in' hazard inherited 0 "" bash -c \
+    'exec 6<in 7<. 8>out 9<in 10<. 5<.; exec "$0" inherited' "$more_hazards"; then
     "$ptdump" "$work/inherited.run"/*.ptrun >"$work/inherited.dump"
-    for call in 'flock(6, ' 'openat(7, "in", ' 'fchdir(7)' 'sendfile(3, 8, 4, 0) = 4'; do
+    for call in 'flock(6, ' 'openat(7, "in", ' 'sendfile(3, 8, 4, -1) = 4' 'fstatat(9, "", ' \
+        'openat2(10, "in", ' 'fchdir(5)'; do
         grep -qF " $call" "$work/inherited.dump" || bad "inherited: no $call"
     done
-    [ "$(grep -c 'inherited(6, ".*/inherited/in"' "$work/inherited.dump")" = 1 ] ||
-        bad 'inherited: what is locked is not known'
-    [ "$(grep -c 'inherited(7, ".*/inherited"' "$work/inherited.dump")" = 1 ] ||
-        bad 'inherited: the directory is not known, or twice'
-    [ "$(grep -c 'inherited(8, ".*/inherited/out"' "$work/inherited.dump")" = 1 ] ||
-        bad 'inherited: what is written to is not known'
+    for what in '6, ".*/in' '7, ".*/inherited' '8, ".*/out' '9, ".*/in' '10, ".*/inherited' \
+        '5, ".*/inherited'; do
+        [ "$(grep -c "inherited($what\"" "$work/inherited.dump")" = 1 ] ||
+            bad "inherited: ${what%%,*} is not known, or said twice"
+    done
     ok inherited
 fi
 
