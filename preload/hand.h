@@ -8,7 +8,7 @@
 #include "preload/record.h"
 
 /* REAL(name)(...) calls the real function; DECLARE(name) has to stand before. */
-#define REAL(name)    ((__typeof__(&name))pt_real_cached(&real_##name, #name))
+#define REAL(name)         ((__typeof__(&name))pt_real_cached(&real_##name, #name))
 #define DECLARE(name)      static PT_FAR void *_Atomic real_##name
 #define DECLARE_NEAR(name) static PT_NEAR void *_Atomic real_##name /* small programs call it */
 

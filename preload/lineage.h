@@ -8,8 +8,8 @@
  * that nobody has announced, numbers go by the order of arrival.
  *
  * A forked child inherits its number.  A program that is executed finds what was left for its
- * process id in the shared memory, or for any child of its parent, if that has called posix_spawn or
- * the like: libc does not tell the id before the program runs.
+ * process id in the shared memory, or for any child of its parent, if that has called posix_spawn
+ * or the like: libc does not tell the id before the program runs.
  */
 #ifndef PT_LINEAGE_H
 #define PT_LINEAGE_H

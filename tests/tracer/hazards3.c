@@ -192,9 +192,9 @@ static int hazard_copies(void)
            sendfile(fd, from, NULL, 100) != 100;
 }
 
-/* ---- descriptors that were there before ------------------------------------------------------- */
+/* ---- descriptors that were there before ------------------------------------------------------ */
 
-/* Each is used in another way than to read or write: 6 and 9 are "in", 5, 7 and 10 its directory. */
+/* Each is used in another way than to read or write: 6 and 9 are "in", 5, 7, 10 where it is. */
 static int hazard_inherited(void)
 {
     struct open_how how = {.flags = O_RDONLY};
