@@ -45,7 +45,11 @@ void pt_forked(void)
     struct pt_thread *t = &pt_self;
     int32_t number = t->number;
     int writing = t->writing;
+    unsigned char *data = t->data; /* where it may be about to write: that record is the parent's */
+    uint64_t mask = t->mask;
     memset(t, 0, sizeof(*t));
+    t->data = data;
+    t->mask = mask;
     t->forked = 1;
     t->number = number;
     t->writing = writing;
