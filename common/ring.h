@@ -265,7 +265,7 @@ struct pt_memory {
     /* written by everybody; no more pages lie between what each process touches than need be */
     _Alignas(64) struct pt_bell bell;
     _Atomic uint32_t arrivals;                          /* greetings so far */
-    _Atomic uint32_t untraced_threads;                  /* threads that found no slot */
+    _Atomic uint32_t untraced_threads;                  /* threads that could not be traced */
     _Atomic uint64_t known_programs[PT_KNOWN_PROGRAMS]; /* see exec.c */
     _Atomic uint64_t coming[PT_MAX_COMING];             /* numbers of processes: lineage.c */
     struct pt_rank_entry ranks[PT_MAX_RANKS];

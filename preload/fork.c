@@ -20,45 +20,77 @@
 
 /* ---- fork -------------------------------------------------------------------------------- */
 
-/* One that has been nothing itself becomes a node when it has children. */
+/*
+ * One that has been nothing itself becomes a node when it has children.  If it cannot yet, they
+ * are numbered as they come.
+ */
 void pt_forking(void)
 {
     struct pt_thread *t = &pt_self;
     if (t->forked)
         pt_thread_begin(t);
-    t->number = pt_lineage_next();
+    t->number = t->forked ? 0 : pt_lineage_next();
 }
 
 /* For calls that are not the child's: see below. */
 static PT_FAR char nobodys_ring[sizeof(struct pt_ring)] __attribute__((aligned(64)));
 
 /*
- * Where I/Os are held the child must be known at once: it may be what the others wait for.
- * Otherwise it is if it makes a call, most only call exec.  Those touch no page for us but the one
- * that the C library has written to anyway.
+ * The calls that are on the stack stay: in one of MPI's all else is the library's own.  And they
+ * may be about to look where pointers lead.
+ */
+void pt_thread_forget(struct pt_thread *t)
+{
+    struct pt_thread as_new = {.number = t->number,
+                               .pmpi = t->pmpi,
+                               .below_mpi = t->below_mpi,
+                               .inner = t->inner,
+                               .start = t->start,
+                               .scratch = t->scratch,
+                               .scratch_bytes = t->scratch_bytes,
+                               .ring = (struct pt_ring *)nobodys_ring,
+                               .poll.row = (uint64_t *)nobodys_ring,
+                               .hold_next = UINT64_MAX};
+    *t = as_new;
+}
+
+/* Is the thread in the midst of something, having been interrupted by a signal? */
+static int is_in_tracer(const struct pt_thread *t)
+{
+    return t->writing || t->poll.busy;
+}
+
+static int is_in_call(const struct pt_thread *t)
+{
+    enum pt_phase phase = PT_PHASE_OF(atomic_load_explicit(&t->ring->phase, memory_order_relaxed));
+    return phase != PT_PHASE_COMPUTE && phase != PT_PHASE_POLL;
+}
+
+/*
+ * Where I/Os are held the child must be known at once: it may be what the others wait for.  So it
+ * must if it is about to have a second thread.  Otherwise it is if it makes a call, most only call
+ * exec.  Those touch no page for us but the one that the C library has written to anyway.
  *
- * A signal handler may have forked in the midst of a call, or of the tracer, and the child comes
- * back to it.  That call is the parent's event; in the child it ends where nobody looks.
+ * A signal handler may have forked in the midst of a call, and the child comes back to it.  That
+ * call is the parent's event; in the child it ends where nobody looks.  If that was in the midst
+ * of the tracer, the child leaves it as the parent does, with all that the parent knew, in memory
+ * of its own: what it calls before that, in the handler, cannot be told.
  */
 void pt_forked(void)
 {
     struct pt_thread *t = &pt_self;
-    int32_t number = t->number;
-    int writing = t->writing;
-    unsigned char *data = t->data; /* where it may be about to write: that record is the parent's */
-    uint64_t mask = t->mask;
-    memset(t, 0, sizeof(*t));
-    t->data = data;
-    t->mask = mask;
-    t->forked = 1;
-    t->number = number;
-    t->writing = writing;
-    t->poll.busy = 1;
-    t->hold_next = UINT64_MAX;
-    t->ring = (struct pt_ring *)nobodys_ring;
-    if (pt_sandboxed)
-        t->state = PT_THREAD_OFF;
-    else if (pt_process_holds())
+    int ready = t->state == PT_THREAD_READY, in_tracer = ready && is_in_tracer(t);
+    if (ready && !pt_sandboxed && (in_tracer || pt_process_holds() || is_in_call(t)))
+        pt_process_leave_ring(t->ring);
+    if (in_tracer) {
+        t->forked = PT_FORKED_IN_TRACER;
+    } else if (t->forked != PT_FORKED_IN_TRACER) {
+        pt_thread_forget(t);
+        t->poll.busy = 1;
+        t->forked = PT_FORKED;
+    }
+    t->state = pt_sandboxed ? PT_THREAD_OFF : PT_THREAD_NEW;
+    if (t->forked == PT_FORKED && !pt_sandboxed && (pt_process_holds() || t->start))
         pt_thread_begin(t);
 }
 

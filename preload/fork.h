@@ -4,9 +4,13 @@
 #ifndef PT_FORK_H
 #define PT_FORK_H
 
+#include "preload/tracer.h"
+
 /* Before a fork, in the parent, and after it, in the child; libc calls them. */
 void pt_forking(void);
 void pt_forked(void);
+/* The child is about to become a node: forgets what is still the parent's. */
+void pt_thread_forget(struct pt_thread *t);
 /* From now on it does, before all others in the child. */
 void pt_fork_watch(void);
 

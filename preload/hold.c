@@ -31,10 +31,12 @@ void pt_hold_advance(struct pt_thread *t, uint64_t io_event)
     uint64_t period = pt_process_memory()->period;
     if (t->hold_next == UINT64_MAX)
         return;
-    if (t->plan) {
-        while (t->plan < t->plan_end && t->plan->io_event <= io_event)
-            t->plan++;
-        t->hold_next = t->plan < t->plan_end ? t->plan->io_event : UINT64_MAX;
+    const struct pt_plan_entry *next = t->plan; /* a signal handler may fork: pt_forked() */
+    if (next) {
+        while (next < t->plan_end && next->io_event <= io_event)
+            next++;
+        t->hold_next = next < t->plan_end ? next->io_event : UINT64_MAX;
+        t->plan = next;
     } else {
         t->hold_next = (io_event / period + 1) * period;
     }

@@ -58,10 +58,8 @@ static void abandon(struct pt_thread *t)
     if (open->frame && at != PT_NONE_TAKEN)
         pt_put_pads(t, at & t->mask, open->bytes);
     t->told = t->told_file = 0; /* perhaps that was it */
-    if (open->bytes) {          /* else it is one of the parent's that has forked in it */
-        t->lost++;
-        pt_count(&t->ring->dropped);
-    }
+    t->lost++;
+    pt_count(&t->ring->dropped);
     if (t->writing > 1)
         t->writing--;
     else

@@ -598,8 +598,13 @@ struct pt_ring *pt_process_ring(int fd, uint32_t *number)
     struct pt_ring *ring = get_ring(m, fd);
     *number = atomic_fetch_add(&threads, 1);
     if (!ring)
-        atomic_fetch_add(&m->untraced_threads, 1);
+        pt_process_untraced();
     return ring;
+}
+
+void pt_process_untraced(void)
+{
+    atomic_fetch_add(&pt_process_memory()->untraced_threads, 1);
 }
 
 void pt_process_ring_done(const struct pt_ring *ring)
@@ -627,12 +632,22 @@ uint32_t pt_process_plan(const struct pt_name *name, const struct pt_plan_entry 
     return count;
 }
 
+void pt_process_leave_ring(struct pt_ring *ring)
+{
+    struct pt_memory *m = pt_process_memory();
+    uint64_t offset = (uint64_t)((char *)ring - (char *)m);
+    if (is_mapped(offset, m->slot_size))
+        mapped = offset; /* the slot may be this process' own one day */
+    pt_sys(SYS_mmap, ring, m->slot_size, PROT_READ | PROT_WRITE,
+           MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+}
+
 void pt_process_forked(int32_t number)
 {
     given_number = number;
     if (!pt_sys(SYS_getppid)) /* the parent is in another namespace of process ids */
         by_socket = 1;
-    /* The parent's rings stay mapped: unmapping could meet a signal handler at work. */
+    /* The parent's rings stay mapped: there may be calls on the stack that use one. */
     for (int i = 0; i < atomic_load(&nrings); i++) {
         ring_entry(i)->ring = NULL;
         atomic_store(&ring_entry(i)->state, RING_NONE);

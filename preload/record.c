@@ -112,6 +112,8 @@ static int wait_for_room(struct pt_thread *t, uint64_t seen_tail)
     for (int looks = 0; looks < LOOKS && atomic_load(&t->ring->tail) == seen_tail; looks++)
         pt_sys(SYS_sched_yield);
     for (int naps = 1; atomic_load(&t->ring->tail) == seen_tail; naps++) {
+        if (t->state != PT_THREAD_READY) /* a signal handler has forked, and this is the child */
+            return -1;
         pt_bell_ring();
         pt_sys(SYS_nanosleep, &nap, 0);
         if (naps % 2000 == 0 && !pt_watchdog_alive()) {

@@ -2,6 +2,7 @@
 
 #include <limits.h>
 #include <pthread.h>
+#include <signal.h>
 #include <threads.h>
 
 #include "preload/fork.h"
@@ -76,14 +77,34 @@ static void hold_out(void)
         pthread_setspecific(last_key, (void *)1);
 }
 
+/* A handler that forks would leave the child with half a thread. */
+struct signals {
+    long rc;
+    uint64_t mask;
+};
+
+static struct signals block_signals(void)
+{
+    uint64_t all = ~(uint64_t)0;
+    struct signals old;
+    old.rc = pt_sys(SYS_rt_sigprocmask, SIG_BLOCK, &all, &old.mask, sizeof(all));
+    return old;
+}
+
+static void unblock_signals(const struct signals *old)
+{
+    if (!old->rc)
+        pt_sys(SYS_rt_sigprocmask, SIG_SETMASK, &old->mask, NULL, sizeof(old->mask));
+}
+
 static void forget_parent(struct pt_thread *t);
 
-void pt_thread_begin(struct pt_thread *t)
+static void begin_quietly(struct pt_thread *t)
 {
     uint32_t number;
-    t->state = PT_THREAD_OFF; /* until it has its ring: we may be called again below */
     if (t->forked)
         forget_parent(t);
+    t->state = PT_THREAD_OFF; /* until it has its ring: we may be called again below */
     int fd = pt_process_begin();
     struct pt_ring *ring = pt_process_ring(fd, &number);
     if (fd >= 0)
@@ -98,6 +119,25 @@ void pt_thread_begin(struct pt_thread *t)
     pt_exec_say_rest(t);
 }
 
+/* It was forked there and has still to come back to it, and to what it holds. */
+static int is_in_tracer(const struct pt_thread *t)
+{
+    return t->forked > PT_FORKED && (t->writing || t->poll.busy);
+}
+
+void pt_thread_begin(struct pt_thread *t)
+{
+    if (PT_UNLIKELY(is_in_tracer(t))) {
+        if (t->forked != PT_UNSEEN_IN_TRACER)
+            pt_process_untraced();
+        t->forked = PT_UNSEEN_IN_TRACER;
+        return;
+    }
+    struct signals old = block_signals();
+    begin_quietly(t);
+    unblock_signals(&old);
+}
+
 /* ---- new threads --------------------------------------------------------------- */
 
 /*
@@ -107,21 +147,22 @@ void pt_thread_begin(struct pt_thread *t)
  */
 #define MAX_STARTS 4096
 
-struct start {
+struct pt_start {
     _Atomic int taken;
     void *(*routine)(void *);
     thrd_start_t c11_routine; /* of a thread of C11's, in place of routine */
     void *arg;
     struct pt_ring *ring; /* NULL: not traced (a thread of the MPI library) */
     uint32_t number;
+    int by_itself; /* in a child, which has forked meanwhile: they were the parent's */
 };
 
 static PT_FAR pt_table start_table;
 static PT_NEAR _Atomic int nstarts; /* how many of them were ever used */
 
-static struct start *start_get(void)
+static struct pt_start *start_get(void)
 {
-    struct start *starts = pt_table_make(&start_table, MAX_STARTS * sizeof(*starts));
+    struct pt_start *starts = pt_table_make(&start_table, MAX_STARTS * sizeof(*starts));
     for (int i = 0; starts && i < MAX_STARTS; i++) {
         int no = 0;
         if (atomic_compare_exchange_strong(&starts[i].taken, &no, 1)) {
@@ -140,23 +181,42 @@ static void thread_end(void *arg)
     pt_mpi_thread_end(&pt_self);
 }
 
-/* In the new thread: takes over what its creator left in the table. */
-static struct start start_take(void *arg)
+static void give_back(struct pt_ring *ring)
 {
-    struct start start = *(struct start *)arg;
-    atomic_store(&((struct start *)arg)->taken, 0);
+    atomic_store(&ring->state, PT_SLOT_ENDED);
+    pt_process_ring_done(ring);
+}
 
-    if (start.ring) {
-        ring_begin(&pt_self, start.ring, start.number);
-        hold_out();
-    } else
-        pt_self.state = PT_THREAD_OFF;
+/* A signal handler may have been here before: it has made a call, or forked, and this is the child.
+ */
+static void become(struct pt_thread *t, const struct pt_start *start)
+{
+    if (t->state == PT_THREAD_READY && start->ring) {
+        give_back(start->ring);
+    } else if (t->state == PT_THREAD_NEW && !t->forked && !start->by_itself) {
+        if (start->ring) {
+            ring_begin(t, start->ring, start->number);
+            hold_out();
+        } else {
+            t->state = PT_THREAD_OFF;
+        }
+    }
+}
+
+/* In the new thread: takes over what its creator left in the table. */
+static struct pt_start start_take(void *arg)
+{
+    struct signals old = block_signals();
+    struct pt_start start = *(struct pt_start *)arg;
+    atomic_store(&((struct pt_start *)arg)->taken, 0);
+    become(&pt_self, &start);
+    unblock_signals(&old);
     return start;
 }
 
 static void *thread_main(void *arg)
 {
-    struct start start = start_take(arg);
+    struct pt_start start = start_take(arg);
     void *ret;
 
     pthread_cleanup_push(thread_end, NULL);
@@ -167,7 +227,7 @@ static void *thread_main(void *arg)
 
 static int c11_thread_main(void *arg)
 {
-    struct start start = start_take(arg);
+    struct pt_start start = start_take(arg);
     int ret;
 
     pthread_cleanup_push(thread_end, NULL);
@@ -176,15 +236,16 @@ static int c11_thread_main(void *arg)
     return ret;
 }
 
-/* In the creator: numbers the new thread; NULL if there is nothing to tell it. */
-static struct start *start_make(void *arg)
+/* NULL if there is nothing to tell the new thread. */
+static struct pt_start *make_quietly(struct pt_thread *t, void *arg)
 {
-    int traced = pt_thread_traced(&pt_self); /* first: the table may still be the parent's */
-    struct start *start = pt_process_memory() ? start_get() : NULL;
+    int traced = pt_thread_traced(t); /* first: the table may still be the parent's */
+    struct pt_start *start = pt_process_memory() ? start_get() : NULL;
     if (!start)
         return NULL;
     make_last_key();
     start->arg = arg;
+    start->by_itself = 0;
     start->ring = traced ? pt_process_ring(-1, &start->number) : NULL;
     if (start->ring) {
         atomic_store(&start->ring->thread, (int32_t)start->number);
@@ -193,13 +254,24 @@ static struct start *start_make(void *arg)
     return start;
 }
 
-/* There is no new thread. */
-static void start_drop(struct start *start)
+/* In the creator: numbers the new thread. */
+static struct pt_start *start_make(void *arg)
 {
-    if (start->ring) {
-        atomic_store(&start->ring->state, PT_SLOT_ENDED);
-        pt_process_ring_done(start->ring);
-    }
+    struct signals old = block_signals();
+    struct pt_start *start = make_quietly(&pt_self, arg);
+    pt_self.start = start;
+    unblock_signals(&old);
+    return start;
+}
+
+/* There is the new thread, or none because of that error. */
+static void start_done(struct pt_start *start, int rc)
+{
+    pt_self.start = NULL;
+    if (!rc)
+        return;
+    if (start->ring)
+        give_back(start->ring);
     atomic_store(&start->taken, 0);
 }
 
@@ -213,13 +285,12 @@ int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*routin
     if (!real)
         real = (int (*)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *))pt_real(
             "pthread_create");
-    struct start *start = start_make(arg);
+    struct pt_start *start = start_make(arg);
     if (!start)
         return real(thread, attr, routine, arg);
     start->routine = routine;
     int rc = real(thread, attr, thread_main, start);
-    if (rc)
-        start_drop(start);
+    start_done(start, rc);
     return rc;
 }
 
@@ -229,13 +300,12 @@ PT_EXPORT int thrd_create(thrd_t *thread, thrd_start_t routine, void *arg)
     static PT_FAR int (*real)(thrd_t *, thrd_start_t, void *);
     if (!real)
         real = (int (*)(thrd_t *, thrd_start_t, void *))pt_real("thrd_create");
-    struct start *start = start_make(arg);
+    struct pt_start *start = start_make(arg);
     if (!start)
         return real(thread, routine, arg);
     start->c11_routine = routine;
     int rc = real(thread, c11_thread_main, start);
-    if (rc != thrd_success)
-        start_drop(start);
+    start_done(start, rc != thrd_success);
     return rc;
 }
 
@@ -243,12 +313,16 @@ PT_EXPORT int thrd_create(thrd_t *thread, thrd_start_t routine, void *arg)
 
 static void forget_parent(struct pt_thread *t)
 {
-    struct start *starts = pt_table_get(&start_table);
-    t->forked = t->poll.busy = 0;
+    struct pt_start *starts = pt_table_get(&start_table);
+    pt_thread_forget(t);
     pt_process_forked(t->number);
     pt_fds_forked();
-    for (int i = 0; i < atomic_load(&nstarts); i++)
-        atomic_store(&starts[i].taken, 0);
+    for (int i = 0; i < atomic_load(&nstarts); i++) {
+        starts[i].by_itself |= starts[i].ring != NULL;
+        starts[i].ring = NULL;
+        if (&starts[i] != t->start) /* in which a signal handler has forked */
+            atomic_store(&starts[i].taken, 0);
+    }
 }
 
 __attribute__((constructor)) static void begin(int argc, char **argv)

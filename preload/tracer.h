@@ -40,6 +40,14 @@
 
 enum pt_thread_state { PT_THREAD_NEW, PT_THREAD_READY, PT_THREAD_OFF };
 
+/* A child that is no node yet: see fork.c. */
+enum pt_forked {
+    PT_NOT_FORKED,
+    PT_FORKED,
+    PT_FORKED_IN_TRACER, /* and has not left it yet: all is still as in the parent */
+    PT_UNSEEN_IN_TRACER, /* and has made calls that were not seen */
+};
+
 /* One call on its way through a wrapper. */
 struct pt_pass {
     enum pt_class cls;
@@ -103,7 +111,7 @@ struct pt_thread {
     } linger;
     uint64_t ready;     /* so many bytes of the ring have their pages in place */
     uint32_t told_file; /* of the last short form that is in the ring; 0: there is none */
-    int forked;     /* in a child that has not made a call yet: all else is still the parent's */
+    enum pt_forked forked;
     int32_t number; /* that child's (lineage.h); in a thread that forks, the child's to come */
     const struct pt_plan_entry *plan, *plan_end; /* the holds after that, if there is a plan */
     struct {                                     /* polls that are not over: poll.c */
@@ -120,7 +128,8 @@ struct pt_thread {
         unsigned sleep_words;
         uint64_t slept, slept_cpu; /* ticks, ns */
     } poll;
-    void *scratch; /* of mpi.c, for calls with many requests */
+    struct pt_start *start; /* of the thread that is being created: thread.c */
+    void *scratch;          /* of mpi.c, for calls with many requests */
     size_t scratch_bytes;
 };
 
@@ -206,6 +215,10 @@ static inline int pt_thread_traced(struct pt_thread *t)
 
 /* In a forked child: its number (lineage.h), and forgets the parent's rings. */
 void pt_process_forked(int32_t number);
+/* In a forked child: what may still be written to that one of them goes nowhere. */
+void pt_process_leave_ring(struct pt_ring *ring);
+/* A thread that cannot be traced; the run says so. */
+void pt_process_untraced(void);
 /* Is anybody held in this run? */
 int pt_process_holds(void);
 

@@ -41,7 +41,7 @@ const char *wd_run_reason(const struct wd *wd, char *buf, size_t size)
     else if (wd_tasks_unseen(wd))
         snprintf(buf, size, "%zu tasks were never seen: static programs?", wd_tasks_unseen(wd));
     else if (wd->untraced_threads)
-        snprintf(buf, size, "%lu threads too many", wd->untraced_threads);
+        snprintf(buf, size, "%lu threads could not be traced", wd->untraced_threads);
     return buf;
 }
 

@@ -10,6 +10,7 @@
 #include <linux/filter.h>
 #include <linux/openat2.h>
 #include <linux/seccomp.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -99,27 +100,111 @@ static int hazard_in_handler(void)
     return wait(&status) < 0 || status;
 }
 
-/* The same at any moment, also in the midst of the tracer. */
+/*
+ * The same at any moment, also in the midst of the tracer.  The child goes on with what was
+ * interrupted, too.
+ */
+static void in_writes(int fd)
+{
+    char buf[64] = "";
+    for (int n = 0; n < 1000; n++)
+        if (pwrite(fd, buf, sizeof(buf), 0) != sizeof(buf))
+            abort();
+}
+
+static void in_looks(int fd)
+{
+    struct stat st;
+    (void)fd;
+    for (int n = 0; n < 300; n++)
+        if (!stat(n % 3 == 2 ? "neither" : "nothing", &st))
+            abort();
+}
+
+static void in_polls(int fd)
+{
+    int ends[2];
+    if (pipe(ends))
+        abort();
+    struct pollfd nobody = {.fd = ends[0], .events = POLLIN};
+    for (int n = 0; n < 300; n++) {
+        if (poll(&nobody, 1, 0) > 0)
+            abort();
+        if (n % 10 == 0 && pwrite(fd, "poll", 4, 0) != 4)
+            abort();
+    }
+    close(ends[0]);
+    close(ends[1]);
+}
+
+static void in_lines(int fd)
+{
+    char line[64];
+    FILE *f = fopen("lines", "w+");
+    (void)fd;
+    for (int n = 0; n < 500; n++) {
+        fwrite("of ten ch\n", 1, 10, f);
+        fputc('.', f);
+    }
+    rewind(f);
+    while (fgets(line, sizeof(line), f))
+        ;
+    fclose(f);
+}
+
+static void in_opens(int fd)
+{
+    struct stat st;
+    for (int n = 0; n < 100; n++) {
+        int copy = dup(fd), again = open("main", O_RDONLY);
+        if (fstat(again, &st) || close(copy) || close(again))
+            abort();
+    }
+}
+
+static void end_child(void)
+{
+    if (getpid() == first)
+        return;
+    touch("child");
+    _exit(0);
+}
+
+static void *in_thread(void *arg)
+{
+    (void)arg;
+    close(open("main", O_RDONLY));
+    end_child();
+    return NULL;
+}
+
+static void in_creations(int fd)
+{
+    pthread_t thread;
+    (void)fd;
+    for (int n = 0; n < 10; n++)
+        if (pthread_create(&thread, NULL, in_thread, NULL) || pthread_join(thread, NULL))
+            abort();
+}
+
 static int hazard_at_any_moment(void)
 {
+    static void (*const works[])(int) = {in_writes, in_looks, in_polls,
+                                         in_lines,  in_opens, in_creations};
     struct sigaction action = {.sa_handler = fork_in_handler, .sa_flags = SA_RESTART};
     int bad = 0;
     first = getpid();
     sigaction(SIGALRM, &action, NULL);
-    for (int i = 0; i < 200; i++) {
-        struct itimerval timer = {{0, 0}, {0, 100 + i}};
+    for (int i = 0; i < 600; i++) {
+        struct itimerval timer = {{0, 0}, {0, 50 + i % 100 * 3}};
         int status, fd = open("main", O_RDWR | O_CREAT, 0600);
-        char buf[64] = "";
+        if (i % 100 == 0)
+            works[i / 100](fd); /* libc has its memory then: a handler that meets it there hangs */
         setitimer(ITIMER_REAL, &timer, NULL);
-        for (int n = 0; n < 1000; n++)
-            if (pwrite(fd, buf, sizeof(buf), 0) != sizeof(buf))
-                abort();
+        works[i / 100](fd);
         while (getpid() == first && waitpid(-1, &status, 0) < 0)
             usleep(100); /* it has not forked yet */
-        if (getpid() != first) {
-            touch("child");
-            _exit(0);
-        }
+        end_child();
         bad += status != 0;
         close(fd);
     }

@@ -267,8 +267,12 @@ expect_child() {
 }
 hazard fork-in-handler 0 "" "$more_hazards" in-handler && expect_child fork-in-handler
 hazard fork-at-any-moment 0 "" "$more_hazards" at-any-moment && {
-    expect_touch fork-at-any-moment child '0\.[0-9]+\.0' 200
-    expect fork-at-any-moment 200000 '^0 pwrite\([0-9]+, 64, 0\) = 64$'
+    expect_touch fork-at-any-moment child '0\.[1-9][0-9]*\.[0-9]+' 600
+    expect fork-at-any-moment 101000 '^0 pwrite\([0-9]+, 64, 0\) = 64$'
+    expect fork-at-any-moment 20200 '^0 stat\("n.*ENOENT'
+    expect fork-at-any-moment 3030 '^0 pwrite\([0-9]+, 4, 0\) = 4$'
+    expect fork-at-any-moment 50500 '^0 fwrite\([0-9]+, 10\) = 10$'
+    expect fork-at-any-moment 1010 '^0\.0\.[0-9]+ open\("main", O_RDONLY\)'
     [ "$(json fork-at-any-moment complete)" = True ] || bad 'fork-at-any-moment: the run is not complete'
     ok fork-at-any-moment
 }
