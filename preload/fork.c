@@ -45,6 +45,7 @@ void pt_thread_forget(struct pt_thread *t)
                                .pmpi = t->pmpi,
                                .below_mpi = t->below_mpi,
                                .inner = t->inner,
+                               .mpi_frame = t->mpi_frame,
                                .start = t->start,
                                .scratch = t->scratch,
                                .scratch_bytes = t->scratch_bytes,

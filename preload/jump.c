@@ -1,7 +1,8 @@
 /*
  * Ways out of a signal handler that has interrupted the tracer at work: siglongjmp, exit, a thread
  * that is cancelled.  The record that was being written will never be ended.  It is made one to be
- * skipped and counted as lost, so that what comes after it is published.
+ * skipped and counted as lost, so that what comes after it is published.  And out of an MPI call,
+ * for an error handler as well: what comes after it is not the library's.
  */
 #include "config.h"
 
@@ -73,21 +74,37 @@ PT_COLD void pt_abandon_records(struct pt_thread *t)
 }
 
 /* Goes from the innermost record outwards. */
-PT_COLD static void leave_records(struct pt_thread *t, const struct __jmp_buf_tag *env)
+static void leave_records(struct pt_thread *t, const char *target, const stack_t *own)
+{
+    while (t->writing > 0 &&
+           !survives(t->open[(t->writing - 1) & (PT_MAX_OPEN - 1)].frame, target, own))
+        abandon(t);
+}
+
+static void leave_mpi(struct pt_thread *t, const char *target, const stack_t *own)
+{
+    if (!target || survives(t->mpi_frame, target, own))
+        return;
+    t->below_mpi = t->inner = 0;
+    pt_set_phase(t, PT_PHASE_COMPUTE, 0);
+}
+
+PT_COLD static void leave(struct pt_thread *t, const struct __jmp_buf_tag *env)
 {
     stack_t own = {.ss_flags = SS_DISABLE};
     const char *target = target_of(env);
     pt_sys(SYS_sigaltstack, 0, &own);
-    while (t->writing > 0 &&
-           !survives(t->open[(t->writing - 1) & (PT_MAX_OPEN - 1)].frame, target, &own))
-        abandon(t);
+    leave_records(t, target, &own);
+    if (t->below_mpi || t->inner)
+        leave_mpi(t, target, &own);
 }
 
 static void jumping(const struct __jmp_buf_tag *env)
 {
     struct pt_thread *t = &pt_self;
-    if (PT_UNLIKELY(t->writing > 0) && (t->state == PT_THREAD_READY || t->forked) && !pt_vforked)
-        leave_records(t, env);
+    if (PT_UNLIKELY(t->writing > 0 || t->below_mpi || t->inner) &&
+        (t->state == PT_THREAD_READY || t->forked) && !pt_vforked)
+        leave(t, env);
 }
 
 #define JUMP(name, type)                     \

@@ -283,6 +283,7 @@ static int file_close(int (*real)(void **), void **fh)
     if (!pt_thread_traced(t) || t->inner)
         return real(fh);
     pass_begin(t, &pass, PT_CLASS_IO, PT_OP_MPI_File_close);
+    t->mpi_frame = (const char *)&pass;
     t->inner++;
     if (pt_mpi.judged)
         pt_mpi_judged_call(t, 0);

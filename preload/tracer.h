@@ -128,6 +128,7 @@ struct pt_thread {
         unsigned sleep_words;
         uint64_t slept, slept_cpu; /* ticks, ns */
     } poll;
+    const char *mpi_frame;  /* of the wrapper of the MPI call we are in */
     struct pt_start *start; /* of the thread that is being created: thread.c */
     void *scratch;          /* of mpi.c, for calls with many requests */
     size_t scratch_bytes;

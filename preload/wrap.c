@@ -767,6 +767,7 @@ static PT_FAR void *profiled[PT_NOPS]; /* of MPI: those called PMPI_ */
         pass.flags = 0;                                                                        \
         pass.fd = 0;                                                                           \
         before pt_pass_begin_by(here, t, &pass, PT_OP_MPI_##name, asks);                       \
+        t->mpi_frame = (const char *)&pass;                                                    \
         t->depth++;                                                                            \
         if (PT_UNLIKELY(pt_mpi.judged))                                                        \
             pt_mpi_judged_call(t, size_MPI_##name args);                                       \

@@ -6,6 +6,7 @@
 
 #include <fcntl.h>
 #include <mpi.h>
+#include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -577,6 +578,31 @@ static void tests(void)
                 ++posted);
 }
 
+/* ---- out of a call ------------------------------------------------------------------------- */
+
+static jmp_buf before_error;
+
+static void jump_out(MPI_Comm *comm, int *error, ...)
+{
+    (void)comm;
+    longjmp(before_error, *error);
+}
+
+/* What the program's error handler leaves never returns; what comes after it is the program's. */
+static void left_by_handler(void)
+{
+    MPI_Errhandler handler;
+    MPI_Comm_create_errhandler(jump_out, &handler);
+    MPI_Comm_set_errhandler(ALL, handler);
+    for (int n = 0; n < 3; n++) {
+        if (!setjmp(before_error) && !MPI_Send(out, 1, MPI_INT, 1000, 0, ALL))
+            abort();
+        expect_sync(MPI_Barrier(ALL), "MPI_Barrier(0)");
+    }
+    MPI_Comm_set_errhandler(ALL, MPI_ERRORS_ARE_FATAL);
+    MPI_Errhandler_free(&handler);
+}
+
 int main(int argc, char **argv)
 {
     char name[32];
@@ -600,6 +626,7 @@ int main(int argc, char **argv)
     probes();
     tests();
     mixed_tests();
+    left_by_handler();
     expect_sync(MPI_Finalize(), "MPI_Finalize()");
     snprintf(name, sizeof(name), "expected.%d", rank);
     return expect_print(open(name, O_WRONLY | O_CREAT, 0600));
