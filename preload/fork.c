@@ -85,7 +85,7 @@ void pt_forked(void)
         pt_process_leave_ring(t->ring);
     if (in_tracer) {
         t->forked = PT_FORKED_IN_TRACER;
-    } else if (t->forked != PT_FORKED_IN_TRACER) {
+    } else if (t->forked <= PT_FORKED) {
         pt_thread_forget(t);
         t->poll.busy = 1;
         t->forked = PT_FORKED;
