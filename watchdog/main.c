@@ -32,6 +32,7 @@
 #define DRAIN_MANY       256  /* much */
 #define FLUSH_NS         1000000000u
 #define WAIT_NS          1000000000u /* how often the plugin is asked to wait for other hosts */
+#define LEFT_NS          200000000u  /* what the tasks have left behind may take to end */
 #define TICK_NS          200000      /* how often a held node is judged */
 
 static struct wd wd;
@@ -267,13 +268,24 @@ static int drain(int busy, int patience)
     return patience < most / 2 ? 2 * patience : most;
 }
 
+/* The tasks have ended; so does the rest, as a rule. */
+static int wait_for_rest(uint64_t *until)
+{
+    size_t young;
+    if (!*until)
+        *until = wd_now() + LEFT_NS;
+    wd_procs_young(&wd, &young);
+    wd_procs_look(&wd);
+    return wd_procs_running(&wd) && wd_now() < *until;
+}
+
 static void run_until_end(pid_t command)
 {
-    uint64_t count, drained = wd_now(), flushed = drained;
+    uint64_t count, drained = wd_now(), flushed = drained, left = 0;
     int patience = DRAIN_SOON_MS, ended = 0;
-    for (int end = 0; !end;) {
+    for (int end = 0; !end || wait_for_rest(&left);) {
         struct epoll_event events[32];
-        int n = epoll_wait(wd.epoll, events, 32, patience), rung = 0;
+        int n = epoll_wait(wd.epoll, events, 32, end ? DRAIN_SOON_MS : patience), rung = 0;
         for (int i = 0; i < n; i++) {
             void *what = events[i].data.ptr;
             if (what == &wd.listen_fd) {

@@ -21,7 +21,7 @@
 
 int wd_run_complete(const struct wd *wd)
 {
-    return !wd->lost && !wd->write_error && !wd->untraced_threads && !wd->blind &&
+    return !wd->lost && !wd->write_error && !wd->untraced_threads && !wd->blind && !wd->running &&
            !wd_tasks_unseen(wd);
 }
 
@@ -42,6 +42,8 @@ const char *wd_run_reason(const struct wd *wd, char *buf, size_t size)
         snprintf(buf, size, "%zu tasks were never seen: static programs?", wd_tasks_unseen(wd));
     else if (wd->untraced_threads)
         snprintf(buf, size, "%lu threads could not be traced", wd->untraced_threads);
+    else if (wd->running)
+        snprintf(buf, size, "%lu processes ran on after the tasks", wd->running);
     return buf;
 }
 

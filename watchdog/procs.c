@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -94,6 +95,7 @@ int wd_proc_known(const struct wd *wd, const struct wd_proc *proc)
 void wd_proc_all_ended(struct wd *wd)
 {
     wd_procs_look(wd);
+    wd->running = wd_procs_running(wd);
     while (wd->procs)
         wd_proc_ended(wd, wd->procs);
     wd->untraced_threads = atomic_load(&wd->memory->untraced_threads);
@@ -249,6 +251,26 @@ size_t wd_procs_young(struct wd *wd, size_t *left)
             wd_proc_ended(wd, events[i].data.ptr);
     } while (n == 32);
     return ended + look_after_young(wd, left);
+}
+
+/* It may be a moment from its record of its end to the end. */
+static int is_running(const struct wd_proc *proc)
+{
+    struct pollfd end = {.fd = proc->pidfd, .events = POLLIN};
+    if (is_gone(proc->pid) || (proc->pidfd >= 0 && poll(&end, 1, 0) == 1))
+        return 0;
+    for (const struct wd_node *node = proc->nodes; node; node = node->next)
+        if (atomic_load(&node->ring->state) != PT_SLOT_ENDED)
+            return 1;
+    return 0;
+}
+
+size_t wd_procs_running(struct wd *wd)
+{
+    size_t n = 0;
+    for (const struct wd_proc *proc = wd->procs; proc; proc = proc->next)
+        n += (size_t)is_running(proc);
+    return n;
 }
 
 /* A new thread; the first of a process brings the process with it. */

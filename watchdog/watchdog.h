@@ -121,6 +121,7 @@ struct wd {
     uint64_t nodes, events, lost, holds, holds_timed_out, holds_refused, hold_ns, untraced_threads;
     uint64_t longest_gap, longest_call; /* between two events but sleeps, and of one; ns */
     uint64_t refused;                   /* greetings of others */
+    uint64_t running;                   /* processes that were there when we ended */
     uint64_t blind;                     /* things that could not be seen */
     char blind_reason[300];             /* the first of them */
     int write_error;                    /* errno: the run file could not be written */
@@ -227,6 +228,8 @@ void wd_proc_ended(struct wd *wd, struct wd_proc *proc);
 void wd_proc_all_ended(struct wd *wd);
 /* Takes leave of young processes that have ended; how many those were, and how many are left. */
 size_t wd_procs_young(struct wd *wd, size_t *left);
+/* How many are there that have not come to their end. */
+size_t wd_procs_running(struct wd *wd);
 /* Is it still there?  An event of this round may have ended it. */
 int wd_proc_known(const struct wd *wd, const struct wd_proc *proc);
 /* How many ranks have come. */

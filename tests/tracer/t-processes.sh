@@ -101,6 +101,20 @@ if same pipes bash -c 'echo a | cat | sort >one
     note ok "pipes ($(wc -l <"$work/pipes.names") names)"
 fi
 
+# What a program leaves behind is seen as long as it ends soon, and said to be missing if not.
+if trace left-behind sh -c '(sleep 0.05; echo x >after) & echo x >before'; then
+    names left-behind >"$work/left-behind.names"
+    have left-behind '0 before' '0.1.0 after' && note ok left-behind
+fi
+mkfifo "$work/begun"
+"$watchd" --preload "$tracer" --out "$work/ran-on.run" -- sh -c \
+    "(echo x >'$work/begun'; sleep 3) & read -r x <'$work/begun'" >"$work/ran-on.err" 2>&1 </dev/null
+if grep -q ', incomplete ([12] processes ran on after the tasks)$' "$work/ran-on.err"; then
+    note ok ran-on
+else
+    bad "ran-on: $(cat "$work/ran-on.err")"
+fi
+
 if trace many "$processes" many; then
     names many | awk '$2 == "many" { print $1 }' >"$work/many.nodes"
     [ "$(wc -l <"$work/many.nodes")" = 10020 ] || bad "many: $(wc -l <"$work/many.nodes") nodes, not 10020"
