@@ -267,8 +267,8 @@ void plan_first_touch(const struct plan *plan, uint64_t *words)
 
 /* What plan_use() knows of a file while it goes through a node's events. */
 struct use {
-    size_t node;  /* that used it last, from 1 */
-    uint64_t pos; /* where its calls without an offset have come to, all descriptors in one */
+    uint64_t node; /* that used it last, from 1 */
+    uint64_t pos;  /* where its calls without an offset have come to, all descriptors in one */
 };
 
 static void note_use(struct use *use, const struct pt_store_event *ev, enum pt_replay replay,
@@ -287,26 +287,44 @@ static void note_use(struct use *use, const struct pt_store_event *ev, enum pt_r
         *extent = end;
 }
 
-void plan_use(const struct plan *plan, uint64_t *users, uint64_t *extents)
+/* Also a directory that is made in vain: another has been faster. */
+static bool is_used(const struct pt_store_event *ev, enum pt_replay replay)
+{
+    return ev->file != PT_NO_FILE && (!ev->err || (ev->err == EEXIST && replay == PT_REPLAY_MKDIR));
+}
+
+void plan_use(const struct plan *plan, const struct plan_users *users, uint64_t *extents)
 {
     size_t nfiles = pt_store_nfiles(plan->store);
     struct use *uses = calloc(nfiles + 1, sizeof(*uses));
 
-    memset(users, 0, nfiles * sizeof(*users));
+    memset(users->first, 0xff, nfiles * sizeof(*users->first));
+    memset(users->last, 0, nfiles * sizeof(*users->last));
     memset(extents, 0, nfiles * sizeof(*extents));
     for (size_t k = 0; uses && k < plan->nnodes; k++)
         for (uint64_t i = 0; i < plan->nodes[k].nevents; i++) {
             const struct pt_store_event *ev = &plan->nodes[k].events[i];
+            enum pt_replay replay = plan_call(plan, ev)->replay;
+            uint64_t node = plan->nodes[k].node + 1;
 
-            if (ev->file == PT_NO_FILE || ev->err)
+            if (!is_used(ev, replay))
                 continue;
-            if (uses[ev->file].node != k + 1) { /* the first time for this node */
-                uses[ev->file] = (struct use){.node = k + 1};
-                users[ev->file]++;
-            }
-            note_use(&uses[ev->file], ev, plan_call(plan, ev)->replay, &extents[ev->file]);
+            if (uses[ev->file].node != node) /* the first time for this node */
+                uses[ev->file] = (struct use){.node = node};
+            if (node < users->first[ev->file])
+                users->first[ev->file] = node;
+            if (node > users->last[ev->file])
+                users->last[ev->file] = node;
+            note_use(&uses[ev->file], ev, replay, &extents[ev->file]);
         }
     free(uses);
+}
+
+/* It is there. */
+static void expect_in_vain(struct pt_store_event *ev)
+{
+    ev->err = EEXIST;
+    ev->ret = -1;
 }
 
 void plan_relax(struct plan *plan, const bool *shared)
@@ -320,7 +338,9 @@ void plan_relax(struct plan *plan, const bool *shared)
                 continue;
             if (op_is(replay, OP_OPENS))
                 ev->oflags &= ~(O_EXCL | O_TRUNC);
-            else if (op_is(replay, OP_REMOVES))
+            else if (replay == PT_REPLAY_MKDIR && !ev->err)
+                expect_in_vain(ev);
+            else if (op_is(replay, OP_REMOVES) || replay == PT_REPLAY_RMDIR)
                 plan->nodes[k].steps[i].action = PLAN_NOTHING;
         }
 }

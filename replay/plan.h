@@ -85,14 +85,18 @@ enum plan_touch {
 void plan_first_touch(const struct plan *plan, uint64_t *words);
 
 /*
- * For each file, how many of this rank's nodes name it, and how far their calls
- * reach.
+ * For each file, the first and the last of this rank's nodes that name it, from 1 (UINT64_MAX
+ * and 0: none does), and how far their calls reach.
  */
-void plan_use(const struct plan *plan, uint64_t *users, uint64_t *extents);
+struct plan_users {
+    uint64_t *first, *last;
+};
+void plan_use(const struct plan *plan, const struct plan_users *users, uint64_t *extents);
 
 /*
- * Where order is not kept: the files with a true `shared` are neither emptied by an open,
- * nor insisted on being new, nor removed while another node may still want them.
+ * Where order is not kept: the files with a true `shared`, which are there beforehand, are
+ * neither emptied by an open, nor insisted on being new, nor removed while another node may still
+ * want them.
  */
 void plan_relax(struct plan *plan, const bool *shared);
 

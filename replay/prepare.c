@@ -103,18 +103,25 @@ static int compare_names(const void *a, const void *b)
     return strcmp((*x)->name, (*y)->name);
 }
 
-/* The files of one need, or of two, sorted by name; NULL if there is no memory. */
-static struct prepare_file **select_files(const struct prepare *p, unsigned needs, size_t *n)
+struct prepare_list prepare_select(const struct prepare *p, unsigned needs)
 {
-    struct prepare_file **list = malloc((p->nfiles + 1) * sizeof(struct prepare_file *));
+    struct prepare_list list = {.files = malloc((p->nfiles + 1) * sizeof(*list.files))};
 
-    *n = 0;
-    for (size_t i = 0; list && i < p->nfiles; i++)
+    for (size_t i = 0; list.files && i < p->nfiles; i++)
         if (needs >> p->files[i].need & 1)
-            list[(*n)++] = &p->files[i];
-    if (list)
-        qsort(list, *n, sizeof(struct prepare_file *), compare_names);
+            list.files[list.n++] = &p->files[i];
+    if (list.files)
+        qsort(list.files, list.n, sizeof(*list.files), compare_names);
     return list;
+}
+
+struct prepare_file *prepare_find(const struct prepare_list *list, const char *name)
+{
+    struct prepare_file key = {.name = name}, *pkey = &key;
+    struct prepare_file **found =
+        bsearch(&pkey, list->files, list->n, sizeof(*list->files), compare_names);
+
+    return found ? *found : NULL;
 }
 
 #define ABSENT_NEEDS (1u << NEED_ABSENT | 1u << NEED_MADE | 1u << NEED_MADE_DIR)
@@ -130,17 +137,16 @@ static int remove_one(const struct root *root, const char *name)
 
 static int remove_absent(const struct prepare *p, struct pt_err *err)
 {
-    size_t n;
-    struct prepare_file **list = select_files(p, ABSENT_NEEDS, &n);
+    struct prepare_list list = prepare_select(p, ABSENT_NEEDS);
     int rc = 0;
 
-    if (!list)
+    if (!list.files)
         return pt_err_errno(err, "cannot prepare the files");
     /* From the end: what is in a directory before the directory. */
-    while (rc == 0 && n-- > 0)
-        if (remove_one(p->root, list[n]->name) < 0)
-            rc = failed(p, "remove", list[n]->name, err);
-    free(list);
+    for (size_t i = list.n; rc == 0 && i-- > 0;)
+        if (remove_one(p->root, list.files[i]->name) < 0)
+            rc = failed(p, "remove", list.files[i]->name, err);
+    free(list.files);
     return rc;
 }
 
@@ -191,20 +197,8 @@ static int make_link(struct prepare *p, struct prepare_file *f, struct pt_err *e
     return 0;
 }
 
-struct made_dirs {
-    struct prepare_file **list;
-    size_t n;
-};
-
-static bool is_made(const struct made_dirs *made, const char *name)
-{
-    struct prepare_file key = {.name = name}, *pkey = &key;
-
-    return bsearch(&pkey, made->list, made->n, sizeof(*made->list), compare_names) != NULL;
-}
-
 /* Makes the directories that lead to `name`, as far as the trace does not. */
-static int make_parents(struct prepare *p, const char *name, const struct made_dirs *made,
+static int make_parents(struct prepare *p, const char *name, const struct prepare_list *made,
                         struct pt_err *err)
 {
     char *dir = strdup(name), *slash = dir;
@@ -214,7 +208,7 @@ static int make_parents(struct prepare *p, const char *name, const struct made_d
         return pt_err_errno(err, "cannot prepare the files");
     while (rc == 0 && (slash = strchr(slash, '/'))) {
         *slash = '\0';
-        if (is_made(made, dir))
+        if (prepare_find(made, dir))
             break;
         rc = make_dir(p, dir, err);
         *slash++ = '/';
@@ -223,7 +217,7 @@ static int make_parents(struct prepare *p, const char *name, const struct made_d
     return rc;
 }
 
-static int make_tree(struct prepare *p, const struct made_dirs *made, struct pt_err *err)
+static int make_tree(struct prepare *p, const struct prepare_list *made, struct pt_err *err)
 {
     for (size_t i = 0; i < p->nfiles; i++) {
         struct prepare_file *f = &p->files[i];
@@ -242,16 +236,16 @@ static int make_tree(struct prepare *p, const struct made_dirs *made, struct pt_
 
 int prepare_tree(struct prepare *p, struct pt_err *err)
 {
-    struct made_dirs made;
+    struct prepare_list made;
     int rc;
 
     if (remove_absent(p, err) < 0)
         return -1;
-    made.list = select_files(p, 1u << NEED_MADE_DIR, &made.n);
-    if (!made.list)
+    made = prepare_select(p, 1u << NEED_MADE_DIR);
+    if (!made.files)
         return pt_err_errno(err, "cannot prepare the files");
     rc = make_tree(p, &made, err);
-    free(made.list);
+    free(made.files);
     return rc;
 }
 
@@ -365,12 +359,11 @@ void prepare_clean_data(struct prepare *p)
 
 void prepare_clean_tree(struct prepare *p)
 {
-    size_t n;
-    struct prepare_file **list = select_files(p, ABSENT_NEEDS, &n);
+    struct prepare_list list = prepare_select(p, ABSENT_NEEDS);
 
-    while (list && n-- > 0)
-        remove_one(p->root, list[n]->name);
-    free(list);
+    while (list.files && list.n-- > 0)
+        remove_one(p->root, list.files[list.n]->name);
+    free(list.files);
     for (size_t i = p->ndirs; i-- > 0;)
         root_rmdir(p->root, p->dirs[i]);
     if (p->marked)

@@ -53,6 +53,17 @@ void prepare_free(struct prepare *p);
  */
 int prepare_claim(struct prepare *p, bool force, struct pt_err *err);
 
+/* Files in the order of their names. */
+struct prepare_list {
+    struct prepare_file **files;
+    size_t n;
+};
+
+/* Those with one of the needs (1 << NEED_...); no `files` if there is no memory. */
+struct prepare_list prepare_select(const struct prepare *p, unsigned needs);
+/* The one of that name; NULL: there is none. */
+struct prepare_file *prepare_find(const struct prepare_list *list, const char *name);
+
 /* Removes what must not be there and makes directories and links; for one rank. */
 int prepare_tree(struct prepare *p, struct pt_err *err);
 

@@ -54,35 +54,106 @@ static int find_needs(struct session *s, struct pt_err *err)
     return rc;
 }
 
+/* ---- what must be there beforehand ------------------------------------------------- */
+
 /*
- * Where order is not kept, a node may come before the one that makes its file.  So what
- * one node makes and another uses is made beforehand, and stays until the end.
+ * Where order is not kept, a node may come before the one that makes its file, or the directory
+ * that its file is in.  So what one node makes and another uses is made beforehand, and stays
+ * until the end.
  */
+struct sharing {
+    struct plan_users users;
+    uint64_t *extents;
+    bool *shared;
+};
+
+static int sharing_begin(struct sharing *sharing, size_t n, struct pt_err *err)
+{
+    *sharing = (struct sharing){
+        .users = {malloc((n + 1) * sizeof(uint64_t)), malloc((n + 1) * sizeof(uint64_t))},
+        .extents = malloc((n + 1) * sizeof(uint64_t)),
+        .shared = calloc(n + 1, sizeof(bool)),
+    };
+    if (sharing->users.first && sharing->users.last && sharing->extents && sharing->shared)
+        return 0;
+    return pt_err_errno(err, "cannot prepare %zu files", n);
+}
+
+static void sharing_end(struct sharing *sharing)
+{
+    free(sharing->users.first);
+    free(sharing->users.last);
+    free(sharing->extents);
+    free(sharing->shared);
+}
+
+/* Who uses a file uses the directories that lead to it. */
+static int use_parents(struct session *s, const struct prepare_list *dirs,
+                       const struct plan_users *users, size_t file)
+{
+    char *name = strdup(s->files[file].name), *slash = name;
+
+    if (!name)
+        return -1;
+    while ((slash = strchr(slash, '/'))) {
+        *slash = '\0';
+        const struct prepare_file *dir = prepare_find(dirs, name);
+        if (dir && users->first[file] < users->first[dir - s->files])
+            users->first[dir - s->files] = users->first[file];
+        if (dir && users->last[file] > users->last[dir - s->files])
+            users->last[dir - s->files] = users->last[file];
+        *slash++ = '/';
+    }
+    free(name);
+    return 0;
+}
+
+static int use_dirs(struct session *s, const struct plan_users *users, struct pt_err *err)
+{
+    struct prepare_list dirs = prepare_select(&s->prepare, 1u << NEED_MADE_DIR);
+    int rc = dirs.files ? 0 : -1;
+
+    for (size_t i = 0; rc == 0 && dirs.n > 0 && i < s->prepare.nfiles; i++)
+        if (users->last[i] > 0)
+            rc = use_parents(s, &dirs, users, i);
+    free(dirs.files);
+    return rc == 0 ? 0 : pt_err_errno(err, "cannot prepare %zu files", s->prepare.nfiles);
+}
+
+static void share(struct session *s, struct sharing *sharing)
+{
+    for (size_t i = 0; i < s->prepare.nfiles; i++) {
+        struct prepare_file *f = &s->files[i];
+
+        if (sharing->users.first[i] >= sharing->users.last[i])
+            continue;
+        sharing->shared[i] = f->need == NEED_MADE || f->need == NEED_MADE_DIR;
+        if (f->need == NEED_MADE) {
+            f->need = NEED_FILE;
+            f->size = sharing->extents[i];
+        } else if (f->need == NEED_MADE_DIR) {
+            f->need = NEED_DIR;
+        }
+    }
+    plan_relax(&s->plan, sharing->shared);
+}
+
 static int make_shared(struct session *s, struct pt_err *err)
 {
     size_t n = pt_store_nfiles(s->store);
-    uint64_t *users = malloc((n + 1) * sizeof(*users));
-    uint64_t *extents = malloc((n + 1) * sizeof(*extents));
-    bool *made = calloc(n + 1, sizeof(*made));
-    int rc = users && extents && made ? 0 : pt_err_errno(err, "cannot prepare %zu files", n);
+    struct sharing sharing;
+    int rc = team_agree(&s->team, sharing_begin(&sharing, n, err), err);
 
-    rc = team_agree(&s->team, rc, err);
     if (rc == 0) {
-        plan_use(&s->plan, users, extents);
-        team_sum(users, n);
-        team_max(extents, n);
-        for (size_t i = 0; i < n; i++) {
-            made[i] = s->files[i].need == NEED_MADE && users[i] > 1;
-            if (made[i]) {
-                s->files[i].need = NEED_FILE;
-                s->files[i].size = extents[i];
-            }
-        }
-        plan_relax(&s->plan, made);
+        plan_use(&s->plan, &sharing.users, sharing.extents);
+        team_min(sharing.users.first, n);
+        team_max(sharing.users.last, n);
+        team_max(sharing.extents, n);
+        rc = team_agree(&s->team, use_dirs(s, &sharing.users, err), err);
     }
-    free(users);
-    free(extents);
-    free(made);
+    if (rc == 0)
+        share(s, &sharing);
+    sharing_end(&sharing);
     return rc;
 }
 

@@ -90,6 +90,43 @@ run 3 --json --mode afap chain.h5
 [ $rc -eq 0 ] || fail "afap without order: exit $rc"
 expect "afap: shared files are there beforehand" 'r["idle_s"] == 0 and r["errors"] == 0'
 expect "afap: and large enough" 'r["mismatches"] == 0 and r["bytes_read"] == 1300'
+# Directories that one node makes, for a file of both and for one that only the other uses.
+"$mkstore" dirs.h5 <<'END'
+file /d/out made dir
+file /d/out/deep made dir
+file /d/out/deep/both made
+file /d/out/one made
+file /d/own made dir
+file /d/own/file made
+node 0
+mkdir file=0 mode=0755 idle0=200
+mkdir file=1 mode=0755
+open file=2 flags=wc mode=0644 handle=1 ret=3
+write file=2 handle=1 len=100 ret=100
+mkdir file=4 mode=0755
+open file=5 flags=wcx mode=0644 handle=2 ret=4
+unlink file=5
+rmdir file=4
+exit
+node 1
+mkdir file=0 mode=0755 err=17 ret=-1 idle0=250
+open file=2 flags=wc mode=0644 handle=1 ret=3
+write file=2 handle=1 len=100 ret=100
+open file=3 flags=wcx mode=0644 handle=2 ret=4
+unlink file=3
+unlink file=2
+rmdir file=1
+rmdir file=0
+exit
+edge 0 8 1 0
+END
+for mode in causal think afap; do
+    run 2 --json --mode "$mode" dirs.h5
+    [ $rc -eq 0 ] || fail "$mode, made directories: exit $rc"
+    expect "$mode, made directories" 'r["mismatches"] == 0 and r["errors"] == 0'
+    [ -z "$(ls -A root)" ] || fail "$mode, made directories: $(find root | tail -n +2) stay"
+done
+
 run 3 --json --mode afap --ignore-errors chain.h5
 [ $rc -eq 0 ] || fail "--ignore-errors: exit $rc"
 
