@@ -94,6 +94,7 @@ struct merge_run {
     uint64_t lost;
     uint64_t holds, timed_out;
     uint64_t untraced_threads;
+    uint64_t running;    /* processes that ran on after the run */
     uint64_t lost_names; /* names relative to a directory that is not known */
     struct names names;
     struct names blind;       /* what the tracer could not see, and why */

@@ -50,10 +50,18 @@ static int check_complete(struct merge_campaign *c, const struct merge_run *run,
         if (complain(c, strict, err, "run '%s' is incomplete: a file was cut off", run->dir) < 0)
             return -1;
     }
-    if (run->lost &&
-        complain(c, strict, err, "run '%s' is incomplete: %" PRIu64 " events were lost", run->dir,
-                 run->lost) < 0)
-        return -1;
+    const struct {
+        uint64_t n;
+        const char *what;
+    } missing[] = {
+        {run->lost, "events were lost"},
+        {run->untraced_threads, "threads were not traced"},
+        {run->running, "processes ran on after the tasks"},
+    };
+    for (size_t i = 0; i < sizeof(missing) / sizeof(missing[0]); i++)
+        if (missing[i].n && complain(c, strict, err, "run '%s' is incomplete: %" PRIu64 " %s",
+                                     run->dir, missing[i].n, missing[i].what) < 0)
+            return -1;
     for (uint32_t i = 0; i < run->blind.n; i++)
         if (complain(c, strict, err, "run '%s': not seen: %s", run->dir,
                      names_text(&run->blind, i)) < 0)
@@ -84,7 +92,8 @@ static int remember(struct merge_campaign *c, const struct merge_run *run, size_
         .host = strdup(run->hosts),
         .job = run->job,
         .step = run->step,
-        .complete = run->complete && !run->lost && !run->blind.n,
+        .complete =
+            run->complete && !run->lost && !run->blind.n && !run->untraced_threads && !run->running,
         .lost = run->lost,
     };
     id[0] = run->realtime;
@@ -127,7 +136,7 @@ static int warn_mpi(struct merge_campaign *c, const struct merge_run *run,
         uint64_t n;
         const char *what;
     } rows[] = {
-        {run->untraced_threads, "threads were not traced; no order is taken from MPI"},
+        {run->untraced_threads, "threads may have called MPI unseen; no order is taken from it"},
         {r->twice, "processes have the same MPI rank as another; no order is taken from MPI"},
         {r->missing_ranks, "MPI ranks were not traced; no order with them is known"},
         {r->cut, "MPI calls behind lost events were left out"},
@@ -246,6 +255,42 @@ static int find_baseline(char *const *dirs, size_t n, size_t *base, struct pt_er
     return 0;
 }
 
+/* Ranks of which several processes or threads have made I/O. */
+static size_t count_ranks_of_many(const struct merge_run *run)
+{
+    const struct merge_node *last = NULL; /* that has made I/O; nodes are in order of their names */
+    size_t n = 0, counted = 0;
+
+    for (size_t i = 0; i < run->nnodes; i++) {
+        const struct merge_node *node = &run->nodes[i];
+
+        if (!node->nio)
+            continue;
+        if (!last || last->name.rank != node->name.rank)
+            counted = 0;
+        else if (!counted)
+            n += counted = 1;
+        last = node;
+    }
+    return n;
+}
+
+/* What MPI does not tell. */
+static int warn_unheld(struct merge_campaign *c, struct pt_err *err)
+{
+    size_t n = count_ranks_of_many(c->base);
+
+    for (size_t i = 0; i < c->nruns; i++)
+        if (!is_baseline(c->runs[i].spec))
+            return 0;
+    if (!n)
+        return 0;
+    return complain(c, 0, err,
+                    "the order of processes and threads of one rank (%zu have several) is only "
+                    "known from runs that hold I/Os (throttle:auto)",
+                    n);
+}
+
 static int find_order(struct merge_campaign *c, struct pt_err *err)
 {
     size_t n = c->base->nnodes;
@@ -280,7 +325,7 @@ int merge_campaign_load(struct merge_campaign *c, char *const *dirs, size_t n,
     for (size_t i = 0; i < n; i++)
         if (i != base && add_run(c, dirs[i], i, options, err) < 0)
             return -1;
-    if (look_again(c, dirs, n, base, err) < 0 || find_order(c, err) < 0)
+    if (look_again(c, dirs, n, base, err) < 0 || warn_unheld(c, err) < 0 || find_order(c, err) < 0)
         return -1;
     c->files = merge_find_files(&c->m, c->base, c->nfiles, err);
     return c->files ? 0 : -1;

@@ -329,6 +329,7 @@ static int add_item(struct loader *l, const struct pt_item *item, struct pt_err 
     case PT_ITEM_END:
         l->ended = 1;
         l->run->untraced_threads += meta_number(l, "untraced_threads", 0);
+        l->run->running += meta_number(l, "running", 0);
     }
     return 0;
 }

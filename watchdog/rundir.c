@@ -112,8 +112,8 @@ static char *make_end(const struct wd *wd)
     FILE *f = open_memstream(&text, &size);
     if (!f)
         return NULL;
-    fprintf(f, "nodes=%lu\nevents=%lu\nlost=%lu\nuntraced_threads=%lu\n", wd->nodes, wd->events,
-            wd->lost, wd->untraced_threads);
+    fprintf(f, "nodes=%lu\nevents=%lu\nlost=%lu\nuntraced_threads=%lu\nrunning=%lu\n", wd->nodes,
+            wd->events, wd->lost, wd->untraced_threads, wd->running);
     fprintf(f, "holds=%lu\nholds_timed_out=%lu\nhold_ns=%lu\nrefused=%lu\n", wd->holds,
             wd->holds_timed_out, wd->hold_ns, wd->refused);
     char why[400];

@@ -34,11 +34,16 @@ merge() { # STORE OPTION-OR-RUN...
         fail "merge $*: $(cat "$store.err")"
     "$bin/ptdump" --json "$store.h5" >"$store.json" || fail "dump $store"
 }
+# Threads of each rank write, and what pthread_join waits for is not MPI's.
+says_no_more() { # STORE: than that
+    grep -v 'the order of processes and threads of one rank (4 have several)' "$1.err" >more.err &&
+        fail "$1: warnings: $(cat more.err)"
+}
 
 # -- every wait gives its edge, and nothing else does ----------------------------------------
 trace run discover=mpi mpirun -n 4 "$program" || fail "traced program: $(cat run.err)"
 merge store run
-[ ! -s store.err ] || fail "warnings: $(cat store.err)"
+says_no_more store
 python3 "$compare" store.json expected.edges mpi || fail "other edges than expected"
 
 # -- sends that are taken to wait only if they are synchronous ---------------------------------
@@ -68,7 +73,7 @@ grep -q 'discover=mpi holds nobody' refused.err || fail "the reason: $(cat refus
 # -- every message of threads that share the library has both its ends ------------------------------------
 trace busy discover=mpi mpirun -n 4 "$program" busy || fail "busy threads: $(cat busy.err)"
 merge busy busy
-[ ! -s busy.err ] || fail "messages were mistaken: $(cat busy.err)"
+says_no_more busy
 
 # -- a rank that is killed: what is there is used, what is missing is said -------------------------------
 rm -f file.* expected.*

@@ -221,6 +221,28 @@ check "incomplete, merged" test $? -eq 0
 check "... with a warning" has err "ptmerge: warning: run 'half' is incomplete"
 check "... and recorded" has json '"complete":false'
 
+printf 'meta job=3 realtime=4100000000000 running=2 untraced_threads=1\n' >script
+run left
+check "what was not traced, strict" says 1 "run 'left' is incomplete: 1 threads were not traced" \
+    $merge --strict left
+"$bin/ptmerge" --json -o w.h5 left >json 2>err
+check "what was not traced, merged" test $? -eq 0
+check "... with a warning" has err "run 'left' is incomplete: 2 processes ran on after the tasks"
+check "... and recorded" has json '"complete":false'
+
+mkdir threads
+"$mkrun" threads/n0.ptrun <<'EOF'
+meta job=3 realtime=4200000000000
+node 0 0.0.0
+node 1 0.0.1
+0 unlink path=a
+1 unlink path=b
+0 exit
+1 exit
+EOF
+check "threads that nobody held" "$bin/ptmerge" -o w.h5 threads >out 2>err
+check "... with a warning" has err "the order of processes and threads of one rank (1 have several)"
+
 check "dump of a missing file" says 1 "cannot open 'nofile': No such file" "$bin/ptdump" nofile
 check "dump of a directory" says 1 "ptdump: cannot" "$bin/ptdump" empty
 check "dump of a foreign file" says 1 "neither a store nor a run file" "$bin/ptdump" script
