@@ -37,6 +37,22 @@ __attribute__((format(printf, 4, 5))) static int complain(struct merge_campaign 
     return 0;
 }
 
+struct count {
+    uint64_t n;
+    const char *what;
+};
+
+/* Of those that are not 0; `how` follows the run's name. */
+static int complain_of(struct merge_campaign *c, const struct merge_run *run, const char *how,
+                       const struct count *counts, size_t n, int strict, struct pt_err *err)
+{
+    for (size_t i = 0; i < n; i++)
+        if (counts[i].n && complain(c, strict, err, "run '%s'%s: %" PRIu64 " %s", run->dir, how,
+                                    counts[i].n, counts[i].what) < 0)
+            return -1;
+    return 0;
+}
+
 /* ---- one run ------------------------------------------------------------------ */
 
 static int check_complete(struct merge_campaign *c, const struct merge_run *run, int strict,
@@ -50,18 +66,14 @@ static int check_complete(struct merge_campaign *c, const struct merge_run *run,
         if (complain(c, strict, err, "run '%s' is incomplete: a file was cut off", run->dir) < 0)
             return -1;
     }
-    const struct {
-        uint64_t n;
-        const char *what;
-    } missing[] = {
+    const struct count missing[] = {
         {run->lost, "events were lost"},
         {run->untraced_threads, "threads were not traced"},
         {run->running, "processes ran on after the tasks"},
     };
-    for (size_t i = 0; i < sizeof(missing) / sizeof(missing[0]); i++)
-        if (missing[i].n && complain(c, strict, err, "run '%s' is incomplete: %" PRIu64 " %s",
-                                     run->dir, missing[i].n, missing[i].what) < 0)
-            return -1;
+    if (complain_of(c, run, " is incomplete", missing, sizeof(missing) / sizeof(missing[0]), strict,
+                    err) < 0)
+        return -1;
     for (uint32_t i = 0; i < run->blind.n; i++)
         if (complain(c, strict, err, "run '%s': not seen: %s", run->dir,
                      names_text(&run->blind, i)) < 0)
@@ -132,10 +144,7 @@ static int weaken_edges(struct merge_campaign *c, const struct merge_run *run, s
 static int warn_mpi(struct merge_campaign *c, const struct merge_run *run,
                     const struct mpi_report *r, struct pt_err *err)
 {
-    const struct {
-        uint64_t n;
-        const char *what;
-    } rows[] = {
+    const struct count rows[] = {
         {run->untraced_threads, "threads may have called MPI unseen; no order is taken from it"},
         {r->twice, "processes have the same MPI rank as another; no order is taken from MPI"},
         {r->missing_ranks, "MPI ranks were not traced; no order with them is known"},
@@ -148,11 +157,7 @@ static int warn_mpi(struct merge_campaign *c, const struct merge_run *run,
         {r->open_receives, "MPI receives from anybody were never seen to end"},
     };
 
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-        if (rows[i].n &&
-            complain(c, 0, err, "run '%s': %" PRIu64 " %s", run->dir, rows[i].n, rows[i].what) < 0)
-            return -1;
-    return 0;
+    return complain_of(c, run, "", rows, sizeof(rows) / sizeof(rows[0]), 0, err);
 }
 
 static int wants_mpi(const struct merge_run *run)
@@ -258,19 +263,15 @@ static int find_baseline(char *const *dirs, size_t n, size_t *base, struct pt_er
 /* Ranks of which several processes or threads have made I/O. */
 static size_t count_ranks_of_many(const struct merge_run *run)
 {
-    const struct merge_node *last = NULL; /* that has made I/O; nodes are in order of their names */
-    size_t n = 0, counted = 0;
+    size_t n = 0, in_rank = 0; /* that have made I/O */
 
-    for (size_t i = 0; i < run->nnodes; i++) {
+    for (size_t i = 0; i < run->nnodes; i++) { /* in the order of their names */
         const struct merge_node *node = &run->nodes[i];
 
-        if (!node->nio)
-            continue;
-        if (!last || last->name.rank != node->name.rank)
-            counted = 0;
-        else if (!counted)
-            n += counted = 1;
-        last = node;
+        if (i > 0 && node->name.rank != node[-1].name.rank)
+            in_rank = 0;
+        in_rank += node->nio > 0;
+        n += node->nio > 0 && in_rank == 2;
     }
     return n;
 }

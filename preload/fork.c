@@ -10,7 +10,6 @@
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "preload/fork.h"
@@ -55,12 +54,6 @@ void pt_thread_forget(struct pt_thread *t)
     *t = as_new;
 }
 
-/* Is the thread in the midst of something, having been interrupted by a signal? */
-static int is_in_tracer(const struct pt_thread *t)
-{
-    return t->writing || t->poll.busy;
-}
-
 static int is_in_call(const struct pt_thread *t)
 {
     enum pt_phase phase = PT_PHASE_OF(atomic_load_explicit(&t->ring->phase, memory_order_relaxed));
@@ -80,7 +73,7 @@ static int is_in_call(const struct pt_thread *t)
 void pt_forked(void)
 {
     struct pt_thread *t = &pt_self;
-    int ready = t->state == PT_THREAD_READY, in_tracer = ready && is_in_tracer(t);
+    int ready = t->state == PT_THREAD_READY, in_tracer = ready && pt_is_in_tracer(t);
     if (ready && !pt_sandboxed && (in_tracer || pt_process_holds() || is_in_call(t)))
         pt_process_leave_ring(t->ring);
     if (in_tracer) {

@@ -119,15 +119,10 @@ static void begin_quietly(struct pt_thread *t)
     pt_exec_say_rest(t);
 }
 
-/* It was forked there and has still to come back to it, and to what it holds. */
-static int is_in_tracer(const struct pt_thread *t)
-{
-    return t->forked > PT_FORKED && (t->writing || t->poll.busy);
-}
-
 void pt_thread_begin(struct pt_thread *t)
 {
-    if (PT_UNLIKELY(is_in_tracer(t))) {
+    /* It was forked there, and has still to come back to it and to what it holds. */
+    if (PT_UNLIKELY(t->forked > PT_FORKED) && pt_is_in_tracer(t)) {
         if (t->forked != PT_UNSEEN_IN_TRACER)
             pt_process_untraced();
         t->forked = PT_UNSEEN_IN_TRACER;

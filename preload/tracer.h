@@ -216,7 +216,7 @@ static inline int pt_thread_traced(struct pt_thread *t)
 
 /* In a forked child: its number (lineage.h), and forgets the parent's rings. */
 void pt_process_forked(int32_t number);
-/* In a forked child: what may still be written to that one of them goes nowhere. */
+/* In a forked child: that one becomes memory of its own, where calls of the parent's may end. */
 void pt_process_leave_ring(struct pt_ring *ring);
 /* A thread that cannot be traced; the run says so. */
 void pt_process_untraced(void);
