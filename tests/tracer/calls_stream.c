@@ -340,8 +340,6 @@ static void inlined_writes(void)
     expect(closed, "fclose(%d)", fd);
 }
 
-/* Streams that are no files: none of this may show up, and none of their functions may be
- * called more often than by the program itself. */
 /* Calls that only move a few bytes in the buffer have shorter records: where those end. */
 static void few_bytes(void)
 {
@@ -380,6 +378,8 @@ static void few_bytes(void)
         close_stream(to[i]);
 }
 
+/* Streams that are no files: none of this may show up, and none of their functions may be
+ * called more often than by the program itself. */
 static int seeks;
 
 static ssize_t cookie_read(void *cookie, char *buf, size_t n)
